@@ -1,12 +1,18 @@
 //! Answers requests for the files of logs, over HTTP/1.1 (RFC 9112): whoever has a socket sends what comes out
-//! of here and closes. There is no other method than GET, and no way out of the folder.
+//! of here and closes. There is no other method than GET, and no way out of the folder. Tiles and bundles are served once the
+//! checkpoint covers them: what a batch that was cut has left behind gets other bytes later, and clients keep tiles for ever.
 
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use crate::note::Checkpoint;
+
 /// The most bytes of a request that are looked at. Longer ones are refused.
 pub const MAX_REQUEST_BYTES: usize = 8192;
+
+/// Hashes of a full tile, and entries of a full bundle.
+const FULL: u64 = 256;
 
 /// The most bytes of a file that is served: a bundle of the longest entries fits.
 const MAX_FILE_BYTES: u64 = 256 * (2 + 65_535);
@@ -54,10 +60,12 @@ impl<'a> Request<'a> {
             Request::Unfinished => None,
             Request::Refused(status) => Some(response(status, "text/plain", b"")),
             Request::Get(target) => {
-                let file = path(target).and_then(|path| {
-                    let content = read(folder, &path).ok().flatten()?;
-                    Some((content_type(&path), content))
-                });
+                let file = path(target)
+                    .filter(|path| is_covered(folder, path))
+                    .and_then(|path| {
+                        let content = read(folder, &path).ok().flatten()?;
+                        Some((content_type(&path), content))
+                    });
                 Some(match file {
                     Some((kind, content)) => response("200 OK", kind, &content),
                     None => response(NOT_FOUND, "text/plain", b""),
@@ -80,6 +88,51 @@ fn path(target: &str) -> Option<PathBuf> {
         path.push(name);
     }
     Some(path)
+}
+
+/// Whether the checkpoint of its log covers a file; all that are no tiles are covered.
+fn is_covered(folder: &Path, path: &Path) -> bool {
+    let names: Vec<_> = path.iter().filter_map(|name| name.to_str()).collect();
+    let [log, "tile", level, place @ ..] = &names[..] else {
+        return true;
+    };
+    let level = match *level {
+        "entries" => Some(0),
+        level => level.parse::<u32>().ok(),
+    };
+    let covered = || {
+        let (number, width) = tile(place)?;
+        let checkpoint = read(folder, &Path::new(log).join("checkpoint")).ok()??;
+        let checkpoint = Checkpoint::parse(str::from_utf8(&checkpoint).ok()?).ok()?;
+        let hashes = checkpoint.size.checked_shr(8 * level?).unwrap_or(0);
+        let end = number.checked_mul(FULL)?.checked_add(width)?;
+        Some(end <= hashes)
+    };
+    covered().unwrap_or(false)
+}
+
+/// The number and the width of a tile, as its path tells them: `x001/x234/067`, or `x001/x234/067.p/8` of a partial one.
+fn tile(place: &[&str]) -> Option<(u64, u64)> {
+    let (place, width) = match place {
+        [place @ .., last, width] if last.ends_with(".p") => {
+            let width = width
+                .parse()
+                .ok()
+                .filter(|width| (1..FULL).contains(width))?;
+            ([place, &[last.trim_end_matches(".p")]].concat(), width)
+        }
+        place => (place.to_vec(), FULL),
+    };
+    let mut number: u64 = 0;
+    for (left, name) in (0..place.len()).rev().zip(&place) {
+        let digits = match left {
+            0 => name,
+            _ => name.strip_prefix('x')?,
+        };
+        let group = digits.parse::<u64>().ok().filter(|_| digits.len() == 3)?;
+        number = number.checked_mul(1000)?.checked_add(group)?;
+    }
+    (!place.is_empty()).then_some((number, width))
 }
 
 /// The content of a folder's file, if it is a regular one, not too long, and there is no symbolic link on the way to it.

@@ -193,6 +193,8 @@ fn binary(rest: &[u8]) -> Option<Announced> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use std::net::IpAddr;
+
     use proptest::prelude::*;
 
     use super::super::access::Session;
@@ -215,9 +217,13 @@ mod tests {
                 std::net::SocketAddr::new(address.ip().to_canonical(), address.port())
             };
             let (client, server) = (canonical(client), canonical(server));
+            let mapped = |address: std::net::SocketAddr| match address.ip() {
+                IpAddr::V4(ip) => (ip.to_ipv6_mapped(), address.port()).into(),
+                IpAddr::V6(_) => address,
+            };
             let expected = match client.is_ipv4() == server.is_ipv4() {
                 true => Announced::Client(client, server),
-                false => Announced::Own,
+                false => Announced::Client(mapped(client), mapped(server)),
             };
             for version in [ClientAddress::ProxyV1, ClientAddress::ProxyV2] {
                 let header = version.header(ends, &session);

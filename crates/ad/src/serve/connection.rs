@@ -32,7 +32,7 @@ use super::flight::FlightStream;
 use super::forwarded::{To, relay_http};
 use super::log::Log;
 use super::relay::{End, passing, relay};
-use super::room::{Place, Spot};
+use super::room::{MADE_ROOM, Place, Spot};
 use super::source::Source;
 use super::{NO_ROOM, Server};
 use crate::tls::stream_words;
@@ -54,9 +54,6 @@ const NO_SIGNATURE: &str = "no suitable signature algorithm";
 
 /// Why a connection is closed at once.
 const FULL: &str = "its address has as many connections as one may have";
-
-/// Why a connection goes that waited for its client.
-pub(super) const MADE_ROOM: &str = "it had to make room for others";
 
 /// A client with which there is a session.
 type Client = SslStream<FlightStream>;

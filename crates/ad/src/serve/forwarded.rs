@@ -29,9 +29,8 @@ use tokio::time::{Instant, sleep_until};
 use self::head::{hop_by_hop, is_websocket, prepare};
 use self::pace::{Pace, UnderWay};
 use super::backend::{Backend, timed};
-use super::connection::MADE_ROOM;
 use super::relay::{Carried, End, passing, relay};
-use super::room::Spot;
+use super::room::{MADE_ROOM, Spot};
 use crate::end::is_end;
 
 /// The largest head of a message, in bytes.

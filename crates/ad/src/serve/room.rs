@@ -29,6 +29,9 @@ pub(super) fn files_for() -> usize {
 /// With fewer places than this, those who say nothing would have all.
 pub(super) const FEWEST: usize = 16;
 
+/// Why a connection goes that waited for its client.
+pub(super) const MADE_ROOM: &str = "it had to make room for others";
+
 /// How much room there is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Most {

@@ -85,7 +85,7 @@ impl Fetch {
                     "is incomplete or another file: its SHA-256 is {found} instead of {expected}"
                 )));
             }
-            None if !found.is_released() => {
+            None if !kernel::is_released(&found) => {
                 return Err(refuse(
                     "is not a whole kernel of a release, and nobody vouches for it: give the SHA-256 that somebody whom you \
                      trust has told you, with --sha256"

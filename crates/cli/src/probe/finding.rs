@@ -1,7 +1,7 @@
 //! Probes a server: a handful of connections, and the document of what they told.
 
 use std::io::Write;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -44,6 +44,14 @@ pub(super) enum Detail {
     Connections,
 }
 
+/// Whether an address is this machine's own, or of a network that is told apart by no router.
+fn is_near(address: IpAddr) -> bool {
+    match address.to_canonical() {
+        IpAddr::V4(address) => address.is_loopback() || address.is_link_local(),
+        IpAddr::V6(address) => address.is_loopback() || address.is_unicast_link_local(),
+    }
+}
+
 /// Connections that fail in a row before a probe gives up.
 const PATIENCE: usize = 2;
 
@@ -61,6 +69,17 @@ pub(super) fn probe(target: &Target, manners: Manners) -> Result<Document, Strin
     let until = Instant::now() + manners.timeout;
     let addresses = addresses(host, until).map_err(of_host)?;
     let tls = Tls::new(target).map_err(here)?;
+    // Whoever has the name chooses what it leads to, and a list of names is read by nobody.
+    if manners.detail == Detail::Nothing
+        && let Some(own) = addresses.iter().find(|address| is_near(address.ip()))
+        && host.name.parse::<IpAddr>().is_err()
+        && host.name != "localhost"
+    {
+        tell(format!(
+            "{host} leads to {}, which is of this machine or its own network",
+            own.ip()
+        ));
+    }
     let mut problem = "has no address: check its name".to_owned();
     let mut first = None;
     let mut began = Instant::now();

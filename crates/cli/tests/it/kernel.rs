@@ -228,7 +228,7 @@ fn from_nothing_to_nothing() {
     }
     let [key] = bench.kept().try_into().unwrap();
     let folder = bench.kernels().join(&key);
-    assert_eq!(names(&folder), ["kernel.json", "linux"]);
+    assert_eq!(names(&folder), ["built-here", "kernel.json", "linux"]);
     assert!(
         built
             .stdout
@@ -288,7 +288,7 @@ fn a_damaged_kernel_is_built_anew() {
     fails(&status, 3, &[&told]);
     // In real time, numbers would be others.
     for engine in ["auto", "virtual"] {
-        let mut compare = lastbyte(["compare", "--quick", "--rtt", "10ms", "--engine", engine]);
+        let mut compare = crate::common::lastbyte(["compare", "--rtt", "10ms", "--engine", engine]);
         fails(
             &run(compare.env("LASTBYTE_CACHE", bench.path("cache"))),
             3,

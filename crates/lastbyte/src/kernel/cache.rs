@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 
 use lastbyte_pki::Store;
 
-use super::digest::sha256_of_file;
+use super::digest::{Digest, sha256_of_file};
 use super::owner::foreign;
-use super::packed::Digest;
 use super::recipe::{RECIPE, Recipe};
-use super::{Kernel, KernelError, KernelInfo, Size, Witness, released};
+use super::released::is_released;
+use super::{Kernel, KernelError, KernelInfo, Size, Witness};
 
 const PROGRAM: &str = "linux";
 const INFO: &str = "kernel.json";
@@ -244,7 +244,7 @@ impl Cache {
         let witness = match built.ok().and_then(|built| built.trim_end().parse().ok()) {
             _ if self.is_installed(folder) => Witness::Installed,
             Some(built) if digest == built => Witness::Built,
-            _ if released::has(&digest) => Witness::Released,
+            _ if is_released(&digest) => Witness::Released,
             _ => Witness::Itself,
         };
         Some(Kernel {

@@ -1,10 +1,41 @@
 //! SHA-256, in hexadecimal.
 
+use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
+use std::str::FromStr;
 
 use openssl::sha::Sha256;
+
+/// A SHA-256, which hexadecimal digits tell.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Digest(String);
+
+impl Digest {
+    /// Of these bytes.
+    pub fn of(bytes: &[u8]) -> Digest {
+        Digest(sha256(bytes))
+    }
+}
+
+impl FromStr for Digest {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Digest, Self::Err> {
+        let is_digest = text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+        match is_digest {
+            true => Ok(Digest(text.to_ascii_lowercase())),
+            false => Err("a SHA-256 has 64 hexadecimal digits"),
+        }
+    }
+}
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
 
 pub(crate) fn sha256(bytes: &[u8]) -> String {
     hex::encode(openssl::sha::sha256(bytes))

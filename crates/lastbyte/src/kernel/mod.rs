@@ -35,11 +35,12 @@ mod tools;
 
 pub use build::{Builder, Built};
 pub use cache::{Cache, Kept};
-pub use digest::sha256_of_file;
+pub use digest::{Digest, sha256_of_file};
 pub use error::{GET, KernelError};
 pub use owner::foreign;
-pub use packed::{Digest, Packed, Taken};
+pub use packed::{Packed, Taken};
 pub use progress::Progress;
+pub use released::is_released;
 
 use std::fmt;
 use std::path::PathBuf;

@@ -2,12 +2,10 @@
 //! tar archive that gzip compresses. The same kernel makes the same bytes, wherever it is packed.
 
 use std::env::consts::ARCH;
-use std::fmt;
 use std::fs::{self, Permissions};
 use std::io::{self, Read};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::str::FromStr;
 
 use flate2::read::GzDecoder;
 use flate2::{Compression, GzBuilder};
@@ -15,8 +13,8 @@ use lastbyte_link::is_hidden;
 use tar::{Archive, Entry, EntryType, Header};
 
 use super::cache::{self, Cache, remove_if_there};
-use super::digest::sha256;
-use super::{Kernel, KernelError, KernelInfo, released};
+use super::digest::{Digest, sha256};
+use super::{Kernel, KernelError, KernelInfo};
 
 /// What the archive holds, in this order.
 const PARTS: [&str; 2] = ["kernel.json", "linux"];
@@ -24,10 +22,6 @@ const PARTS: [&str; 2] = ["kernel.json", "linux"];
 const LARGEST: [u64; 2] = [64 << 10, 64 << 20];
 /// Longer than any text of a [`KernelInfo`].
 const LONGEST: usize = 300;
-
-/// A SHA-256, which hexadecimal digits tell.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Digest(String);
 
 /// A kernel that was built elsewhere, read from a file and whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,37 +37,6 @@ pub enum Taken {
     New(Kernel),
     /// It was there already.
     AlreadyThere(Kernel),
-}
-
-impl Digest {
-    /// Of these bytes.
-    pub fn of(bytes: &[u8]) -> Digest {
-        Digest(sha256(bytes))
-    }
-
-    /// Whether it is of an archive of a release, which this program knows.
-    #[must_use]
-    pub fn is_released(&self) -> bool {
-        released::has(self)
-    }
-}
-
-impl FromStr for Digest {
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> Result<Digest, Self::Err> {
-        let is_digest = text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-        match is_digest {
-            true => Ok(Digest(text.to_ascii_lowercase())),
-            false => Err("a SHA-256 has 64 hexadecimal digits"),
-        }
-    }
-}
-
-impl fmt::Display for Digest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
 }
 
 impl Packed {

@@ -1,12 +1,13 @@
 //! The kernels of Lastbyte's own releases, by their digests. Whoever trusts the program trusts these.
 
-use super::packed::Digest;
+use super::digest::Digest;
 
 /// A file as `sha256sum` writes it, with lines of comments.
 const RELEASED: &str = include_str!("../../kernel/released");
 
-/// Whether this is the digest of an archive, or of the `kernel.json` in one.
-pub(super) fn has(digest: &Digest) -> bool {
+/// Whether this is the digest of a release's archive, or of the `kernel.json` in one.
+#[must_use]
+pub fn is_released(digest: &Digest) -> bool {
     digests(RELEASED).any(|released| released == *digest)
 }
 
@@ -20,7 +21,7 @@ fn digests(list: &str) -> impl Iterator<Item = Digest> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use super::super::packed::Digest;
+    use super::super::digest::Digest;
     use super::{RELEASED, digests};
 
     #[test]

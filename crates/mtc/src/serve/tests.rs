@@ -10,7 +10,7 @@ fn folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let log = folder.path().join("served/1");
     fs::create_dir_all(log.join("tile/0/000.p")).unwrap();
-    fs::write(log.join("checkpoint"), "a checkpoint").unwrap();
+    fs::write(log.join("checkpoint"), checkpoint(5)).unwrap();
     fs::write(log.join(".tree"), "private").unwrap();
     fs::write(log.join("tile/0/000.p/5"), "a tile").unwrap();
     fs::write(folder.path().join("key"), "private").unwrap();
@@ -20,6 +20,12 @@ fn folder() -> tempfile::TempDir {
     link(folder.path().into(), log.join("out")).unwrap();
     link(log.clone(), log.join("in")).unwrap();
     folder
+}
+
+/// Of a log of so many entries.
+fn checkpoint(size: u64) -> String {
+    let [root, signature] = [&[0; 32][..], &[0; 20]].map(crate::note::base64);
+    format!("a log\n{size}\n{root}\n\n\u{2014} a {signature}\n")
 }
 
 fn get(folder: &tempfile::TempDir, target: &str) -> String {
@@ -33,8 +39,12 @@ fn files_of_logs_are_served() {
     let folder = folder();
     assert_eq!(
         get(&folder, "/1/checkpoint"),
-        "HTTP/1.1 200 OK\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: 12\r\n\
-         Connection: close\r\n\r\na checkpoint"
+        format!(
+            "HTTP/1.1 200 OK\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: {}\r\n\
+             Connection: close\r\n\r\n{}",
+            checkpoint(5).len(),
+            checkpoint(5)
+        )
     );
     let tile = get(&folder, "/1/tile/0/000.p/5");
     assert!(tile.contains("application/octet-stream") && tile.ends_with("a tile"));
@@ -46,7 +56,61 @@ fn the_folder_itself_can_be_a_link() {
     let link = folder.path().join("a link");
     std::os::unix::fs::symlink(folder.path().join("served"), &link).unwrap();
     let response = Request::Get("/1/checkpoint").response(&link).unwrap();
-    assert!(response.ends_with(b"a checkpoint"));
+    assert!(response.ends_with(checkpoint(5).as_bytes()));
+}
+
+/// A batch that was cut has written what no checkpoint covers.
+#[test]
+fn what_no_checkpoint_covers_is_not_served() {
+    let folder = folder();
+    let log = folder.path().join("served/1");
+    let put = |name: &str| {
+        let path = log.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, "content").unwrap();
+    };
+    for (size, covered, beyond) in [
+        (
+            5,
+            vec!["tile/0/000.p/5", "tile/entries/000.p/5"],
+            vec!["tile/0/000.p/6", "tile/0/000", "tile/1/000.p/1"],
+        ),
+        (
+            513,
+            vec![
+                "tile/0/001",
+                "tile/0/002.p/1",
+                "tile/1/000.p/2",
+                "tile/entries/001",
+            ],
+            vec![
+                "tile/0/002",
+                "tile/0/002.p/2",
+                "tile/1/000.p/3",
+                "tile/entries/002.p/2",
+                "tile/9/000",
+            ],
+        ),
+        (
+            256_256,
+            vec!["tile/0/x001/000"],
+            vec!["tile/0/x001/001", "tile/0/x001/000.p/0", "tile/0/0"],
+        ),
+    ] {
+        fs::write(log.join("checkpoint"), checkpoint(size)).unwrap();
+        for (names, status) in [(covered, "200"), (beyond, "404")] {
+            for name in names {
+                if name.matches(".p/").count() == 0 {
+                    let _ = fs::remove_dir_all(log.join(name));
+                }
+                put(name);
+                let response = get(&folder, &format!("/1/{name}"));
+                assert_eq!(&response[9..12], status, "{size}: {name}");
+            }
+        }
+    }
+    fs::remove_file(log.join("checkpoint")).unwrap();
+    assert!(get(&folder, "/1/tile/0/000.p/5").starts_with("HTTP/1.1 404 "));
 }
 
 #[test]
