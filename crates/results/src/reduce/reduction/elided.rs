@@ -29,7 +29,7 @@ pub(super) static ANCHORS: Reduction = Reduction {
     subject: Subject::Chain,
     holds: Some(HOLDS),
     stale: "the whole chain in the same handshake, at no round trip",
-    support: "Chrome says in its ClientHello that it knows the extension, and names nothing (152, 2026)",
+    support: "Chrome names 28 anchors in its ClientHello, in 186 bytes (152 and 153, 2026)",
     whole: as_it_is,
     apply: |whole| {
         whole
