@@ -20,7 +20,7 @@ pub use self::watch::{Event, Loaded, Source, SourceError, Watch, WatchError, wat
 pub use crate::probe::ProbeError;
 
 /// The server's key share, in bytes: that of X25519MLKEM768, the largest one in common use
-/// (draft-ietf-tls-ecdhe-mlkem).
+/// (RFC 10024).
 const KEY_SHARE: usize = 1120;
 
 /// The most data in bytes that the records of one name can have together: what one message holds

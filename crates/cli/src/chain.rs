@@ -10,7 +10,7 @@ use clap::Subcommand;
 use lastbyte_link::visible;
 use lastbyte_pki::{
     Chain, ChainRole, Explanation, Note, PemFiles, PkiError, PublicChain, Sct, SctStatus, explain,
-    is_merkle_tree, sizes, verify_scts,
+    is_merkle_tree, private_key_pem, sizes, verify_scts,
 };
 use openssl::x509::X509;
 
@@ -89,7 +89,7 @@ fn write_chain(chain: &Chain, folder: &Path) -> Result<(), Failure> {
         sent.extend(certificate.to_pem()?);
     }
     let root = chain.root().to_pem()?;
-    let key = chain.key().private_key_to_pem_pkcs8()?;
+    let key = private_key_pem(chain.key())?;
     let failed = |path: &Path, error: std::io::Error| {
         Failure::Usage(format!("can't write \"{}\": {error}", path.display()))
     };

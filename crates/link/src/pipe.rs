@@ -104,6 +104,24 @@ pub struct Direction {
 }
 
 impl Direction {
+    /// How long a packet is delayed in the mean, before the rate: longer than [`delay`](Direction::delay) where some are drawn below
+    /// zero, which are not delayed at all.
+    #[must_use]
+    pub fn mean_delay(&self) -> Duration {
+        let (delay, jitter) = (self.delay.as_secs_f64(), self.jitter.as_secs_f64());
+        let mean = match self.distribution.table() {
+            _ if jitter == 0.0 => return self.delay,
+            None if jitter <= delay => delay,
+            None => (delay + jitter).powi(2) / (4.0 * jitter),
+            Some(table) => {
+                let draws = table.iter().map(|draw| f64::from(*draw) / SCALE as f64);
+                let delays = draws.map(|draw| (delay + jitter * draw).max(0.0));
+                delays.sum::<f64>() / table.len().max(1) as f64
+            }
+        };
+        Duration::try_from_secs_f64(mean).unwrap_or(self.delay)
+    }
+
     /// The share of packets whose delay is drawn below zero, so that they are not delayed at all: the mean delay is longer than
     /// [`delay`](Direction::delay) then.
     #[must_use]

@@ -45,6 +45,7 @@ pub use error::{PemProblem, PkiError};
 pub use explain::{Explanation, explain, is_merkle_tree};
 pub use keys::key_algorithm;
 pub use lastbyte_providers::reason as openssl_reason;
+pub use lastbyte_providers::{private_key_pem, private_key_pkcs8};
 pub use lastbyte_sizes::{
     AlgorithmSizes, ChainError, ChainRole, ChainSpec, Host, KeyAlgorithm, PaddedCertificate,
     PemFiles, RootDelivery, SlhDsa, UnknownAlgorithm, sizes,

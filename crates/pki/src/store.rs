@@ -8,6 +8,7 @@ use std::path::{self, Path, PathBuf};
 use std::slice;
 use std::time::{Duration, SystemTime};
 
+use lastbyte_providers::private_key_pem;
 use lastbyte_sizes::profile::{self, Padding};
 use lastbyte_sizes::{
     ChainRole, ChainSpec, Host, KeyAlgorithm, PaddedCertificate, PemFiles, RootDelivery,
@@ -495,7 +496,7 @@ impl Locked<'_> {
             if self.store.kept_log(algorithm, index).is_some() {
                 continue;
             }
-            let key = algorithm.generate()?.private_key_to_pem_pkcs8()?;
+            let key = private_key_pem(&*algorithm.generate()?)?;
             install_folder(
                 &self.store.log_folder(algorithm, index),
                 &[("key.pem", key)],
@@ -599,7 +600,7 @@ impl Files {
         let files = [
             ("chain.pem", chain),
             ("root.pem", self.root.to_pem()?),
-            ("key.pem", self.key.private_key_to_pem_pkcs8()?),
+            ("key.pem", private_key_pem(&self.key)?),
         ];
         install_folder(folder, &files)
     }

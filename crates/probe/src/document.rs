@@ -214,6 +214,13 @@ pub struct TlsSeen {
     pub encrypted_extensions_bytes: Option<u32>,
     /// Of the Certificate message.
     pub certificate_bytes: usize,
+    /// What of that are OCSP responses, with the headers of their extensions: 0 where none was stapled. In TLS 1.2, of the
+    /// CertificateStatus; none where that was not asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub staple_bytes: Option<usize>,
+    /// What became of a request for the client's certificate; none where there was none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client_certificate: Option<ClientCertificate>,
     /// Of the ClientHello on the wire.
     pub client_hello_wire_bytes: usize,
     /// Of the server's messages on the wire, from ServerHello to Finished, and of tickets that left with those.
@@ -224,6 +231,18 @@ pub struct TlsSeen {
     /// Why the chain is not trusted here; none if it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub distrusted: Option<String>,
+}
+
+/// What a server does that asks for a client's certificate and gets none (CertificateRequest).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ClientCertificate {
+    /// It goes on, and answers.
+    Optional,
+    /// It ends the connection with the alert certificate_required, or with one that comes in its place.
+    Required,
+    /// It was not seen to do either.
+    Asked,
 }
 
 /// When things happened on the first connection, since just before `connect()`.
@@ -555,6 +574,11 @@ impl Document {
             Number::counted("path.segments", path.segments as f64, MOST_COUNT),
             Number::counted("path.out_of_order", path.out_of_order as f64, MOST_COUNT),
             Number::counted("path.retransmitted", path.retransmitted as f64, MOST_COUNT),
+            Number::of(
+                "tls.staple_bytes",
+                tls.staple_bytes.map(|bytes| bytes as f64),
+                MOST_FLIGHT,
+            ),
             Number::counted("tls.tickets", tls.tickets, MOST_SEGMENTS),
             Number::counted(
                 "tls.ticket_wire_bytes",

@@ -36,8 +36,8 @@ mod writes;
 
 pub use connection::{Arrival, Connection, Counters, Event};
 pub use document::{
-    Certificate, Document, DocumentError, Edge, JSON_SCHEMA, Left, PathTold, ResponseSeen, SCHEMA,
-    Times, TlsSeen, VERSION, WindowSeen,
+    Certificate, ClientCertificate, Document, DocumentError, Edge, JSON_SCHEMA, Left, PathTold,
+    ResponseSeen, SCHEMA, Times, TlsSeen, VERSION, WindowSeen,
 };
 pub use findings::{Findings, Probe};
 pub use head::{Head, HeadError, MOST_HEAD, MOST_INTERIM, Response as ResponseHead};

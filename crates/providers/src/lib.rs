@@ -5,6 +5,7 @@
 
 mod ffi;
 mod fn_dsa;
+mod keys;
 
 use std::cell::RefCell;
 use std::ffi::CStr;
@@ -13,6 +14,7 @@ use std::sync::OnceLock;
 use openssl::error::ErrorStack;
 use openssl::pkey::{PKey, PKeyRef, Private};
 
+pub use keys::{private_key_pem, private_key_pkcs8};
 pub use lastbyte_sizes::{FN_DSA, SLH_DSA, TlsSignature, signatures};
 
 thread_local! {

@@ -12,11 +12,11 @@ pub enum Group {
     X25519,
     /// ECDHE over NIST P-384 (RFC 8446).
     Secp384r1,
-    /// P-256 and ML-KEM-768 (draft-ietf-tls-ecdhe-mlkem).
+    /// P-256 and ML-KEM-768 (RFC 10024).
     Secp256r1MlKem768,
-    /// Curve25519 and ML-KEM-768 (draft-ietf-tls-ecdhe-mlkem).
+    /// Curve25519 and ML-KEM-768 (RFC 10024).
     X25519MlKem768,
-    /// P-384 and ML-KEM-1024 (draft-ietf-tls-ecdhe-mlkem).
+    /// P-384 and ML-KEM-1024 (RFC 10024).
     Secp384r1MlKem1024,
     /// ML-KEM-768 alone (draft-ietf-tls-mlkem).
     MlKem768,

@@ -53,7 +53,7 @@ pub use crate::memory::{
     FailedHandshake, Handshake, StepTimes, first_attempt, handshake_between, handshake_in_memory,
     time_handshake,
 };
-pub use crate::openssl::openssl_version;
+pub use crate::openssl::{openssl_version, received_alert};
 pub use crate::pairing::stack;
 pub use crate::stack::{Connection, KeyLog, Progress, Retry, Session, Stack};
 pub use crate::stacks::version;

@@ -245,6 +245,9 @@ pub struct Observation {
     /// CompressedCertificate they are known where the feature `rustls` is built in, which
     /// decompresses it, and only if it is as long as it says.
     pub certificates: Vec<usize>,
+    /// What of the server's Certificate message are OCSP responses (RFC 8446, section 4.4.2.1), with the headers of their
+    /// extensions, in bytes.
+    pub staple_bytes: usize,
     /// An alert that was sent during the handshake.
     pub alert: Option<(Side, Alert)>,
 

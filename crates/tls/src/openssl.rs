@@ -556,7 +556,7 @@ fn failure(ssl: &SslRef, error: &ssl::Error) -> TlsError {
             },
         };
     };
-    if let Some(alert) = stack.errors().iter().find_map(received_alert) {
+    if let Some(alert) = received_alert(stack) {
         return TlsError::Refused(alert);
     }
     match ssl.verify_result() {
@@ -569,14 +569,16 @@ fn failure(ssl: &SslRef, error: &ssl::Error) -> TlsError {
     }
 }
 
-/// OpenSSL reports an alert as the reason 1000 + its number.
-fn received_alert(error: &openssl::error::Error) -> Option<Alert> {
+/// The alert that the peer sent, if that is why OpenSSL failed: it reports one as the reason 1000 + its number.
+pub fn received_alert(stack: &ErrorStack) -> Option<Alert> {
     const ERR_LIB_SSL: i32 = 20;
     const SSL_AD_REASON_OFFSET: i32 = 1000;
-    (error.library_code() == ERR_LIB_SSL).then_some(())?;
-    u8::try_from(error.reason_code() - SSL_AD_REASON_OFFSET)
-        .ok()
-        .map(Alert)
+    stack.errors().iter().find_map(|error| {
+        (error.library_code() == ERR_LIB_SSL).then_some(())?;
+        u8::try_from(error.reason_code() - SSL_AD_REASON_OFFSET)
+            .ok()
+            .map(Alert)
+    })
 }
 
 fn setup(what: &str) -> impl FnOnce(ErrorStack) -> TlsError {

@@ -321,7 +321,7 @@ fn proof(
     chain: &Chain,
     provider: &CryptoProvider,
 ) -> Result<Arc<SingleCertAndKey>, TlsError> {
-    let key = (chain.key().private_key_to_pkcs8()).map_err(setup("the private key"))?;
+    let key = lastbyte_pki::private_key_pkcs8(chain.key()).map_err(setup("the private key"))?;
     let key = (provider.key_provider)
         .load_private_key(PrivatePkcs8KeyDer::from(key).into())
         .map_err(setup("the private key"))?;

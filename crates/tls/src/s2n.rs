@@ -234,7 +234,7 @@ fn prove(builder: &mut Builder, chain: &Chain) -> Result<(), TlsError> {
     for certificate in chain.certificates() {
         certificates.extend(pem(certificate)?);
     }
-    let key = chain.key().private_key_to_pem_pkcs8();
+    let key = lastbyte_pki::private_key_pem(chain.key());
     let key = key.map_err(openssl("the private key"))?;
     (builder.load_pem(&certificates, &key)).map_err(setup("the chain and its key"))?;
     Ok(())

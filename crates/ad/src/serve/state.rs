@@ -214,7 +214,7 @@ fn first_line(until: Option<SystemTime>) -> String {
 }
 
 fn write(path: &Path, first: &str, chain: &Chain) -> io::Result<()> {
-    let key = chain.key().private_key_to_pem_pkcs8().map_err(of_openssl)?;
+    let key = lastbyte_providers::private_key_pem(chain.key()).map_err(of_openssl)?;
     let key = Zeroizing::new(key);
     if path.symlink_metadata().is_ok_and(|found| !found.is_file()) {
         fs::remove_file(path)?;

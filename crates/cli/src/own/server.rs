@@ -7,6 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use lastbyte_pki::{Host, openssl_reason};
+use lastbyte_tls::{Alert, names, received_alert};
 use openssl::error::ErrorStack;
 use openssl::ssl::{
     HandshakeError, SslConnector, SslConnectorBuilder, SslMethod, SslStream, SslVerifyMode,
@@ -115,10 +116,13 @@ fn shake_hands(host: &Host, stream: Timed) -> Result<SslStream<Timed>, String> {
                 Began::Nothing => {
                     "hangs up before it says anything: name the port of its TLS".to_owned()
                 }
-                Began::Tls => format!(
-                    "refuses the handshake ({}): name a PEM file",
-                    error.ssl_error().and_then(reason).unwrap_or("it hangs up")
-                ),
+                Began::Tls => match error.ssl_error().and_then(received_alert) {
+                    Some(alert) => format!("{}; or name a PEM file", refusal(alert)),
+                    None => format!(
+                        "refuses the handshake ({}): name a PEM file",
+                        error.ssl_error().and_then(reason).unwrap_or("it hangs up")
+                    ),
+                },
             })
         }
     }
@@ -129,6 +133,20 @@ fn connector() -> Result<SslConnectorBuilder, ErrorStack> {
     let mut connector = SslConnector::builder(SslMethod::tls_client())?;
     connector.set_security_level(0);
     Ok(connector)
+}
+
+/// What a server says that ends the handshake with an alert: a line that goes on from its name, and what that can mean.
+pub(crate) fn refusal(alert: Alert) -> String {
+    let means = match names::alert(alert.0) {
+        Some("handshake_failure") => {
+            ": it has no cipher suite, group or signature in common with this client, or asks for a client's certificate"
+        }
+        Some("protocol_version") => ": it may speak neither TLS 1.3 nor TLS 1.2",
+        Some("unrecognized_name") => ": it has no site of this name",
+        Some("certificate_required") => ": it asks for a client's certificate",
+        _ => "",
+    };
+    format!("refuses the handshake with {alert}{means}")
 }
 
 fn reason(stack: &ErrorStack) -> Option<&str> {

@@ -7,15 +7,16 @@ use std::time::{Duration, Instant};
 use lastbyte_probe::{
     Answer, AnswerWrites, Ask, Connection, Event, Head, HeadError, ResponseHead, answer_writes,
 };
-use lastbyte_tls::key_log;
 use lastbyte_tls::observer::{MessageType, Observation, Observer, PlacedMessage, Side};
+use lastbyte_tls::{Alert, key_log, received_alert};
 use openssl::error::ErrorStack;
-use openssl::ssl::{HandshakeError, ShutdownState, SslStream, SslVersion};
+use openssl::ssl::{HandshakeError, ShutdownState, SslRef, SslStream, SslVersion};
 use openssl::x509::{X509, X509VerifyResult};
 
 use super::session::{Offer, Tls};
 use super::stream::{Began, Stage, Stream, is_timeout};
 use super::target::Target;
+use crate::own::server::refusal;
 
 /// Silence after which a response counts as over, where it does not say how long it is.
 const QUIET: Duration = Duration::from_millis(1500);
@@ -48,6 +49,10 @@ pub(super) struct Seen {
     pub(super) response: Option<Response>,
     /// Why it did not come to its end, if it did not.
     pub(super) problem: Option<String>,
+    /// The alert that ended it, if one did.
+    pub(super) alert: Option<Alert>,
+    /// What of TLS 1.2's messages is an OCSP response.
+    pub(super) status_bytes: usize,
 }
 
 /// The head of a response, and how much came.
@@ -94,12 +99,9 @@ pub(super) fn connect(
         Err(HandshakeError::SetupFailure(error)) => return Err(Nothing::Here(error)),
         Err(HandshakeError::Failure(failed) | HandshakeError::WouldBlock(failed)) => {
             let stream = failed.get_ref();
-            let reason = failed.error().ssl_error().and_then(|stack| {
-                let error = stack.errors().first()?;
-                error.reason().map(str::to_owned)
-            });
             let is_late = failed.error().io_error().is_some_and(is_timeout);
-            return Err(Nothing::Server(no_handshake(stream, reason, is_late)));
+            let stack = failed.error().ssl_error();
+            return Err(Nothing::Server(no_handshake(stream, stack, is_late)));
         }
     };
     let mut seen = Seen {
@@ -124,6 +126,8 @@ pub(super) fn connect(
         tickets: None,
         response: None,
         problem: None,
+        alert: None,
+        status_bytes: status_bytes(stream.ssl()),
     };
     stream.get_mut().stage = Stage::Finished;
     // What was noted up to here has the whole handshake; the client's Finished is not sent yet.
@@ -132,7 +136,11 @@ pub(super) fn connect(
         Offer::Request => exchange(target, &mut stream, purpose.ask, &mut seen),
     };
     if let Err(error) = result {
-        seen.problem = Some(cut_short(&seen, stream.get_ref(), &error));
+        seen.alert = alert(&error);
+        seen.problem = Some(match seen.alert {
+            Some(alert) => format!("it ends the connection with {alert}"),
+            None => cut_short(&seen, stream.get_ref(), &error),
+        });
     }
     let key_log = key_log::of(stream.ssl());
     let observer = &stream.get_ref().observer;
@@ -303,7 +311,24 @@ fn unreachable(address: SocketAddr, error: &io::Error, waited: Duration) -> Stri
     }
 }
 
-fn no_handshake(stream: &Stream, reason: Option<String>, is_late: bool) -> String {
+/// Bytes of a CertificateStatus (RFC 6066, section 8): a header, a type, a length and the response, as the extension of TLS 1.3 has them.
+fn status_bytes(ssl: &SslRef) -> usize {
+    const AROUND: usize = 4 + 1 + 3;
+    ssl.ocsp_status()
+        .map_or(0, |response| AROUND + response.len())
+}
+
+/// The alert that the server sent, if that is why a connection failed.
+fn alert(error: &io::Error) -> Option<Alert> {
+    let error = error.get_ref()?.downcast_ref::<openssl::ssl::Error>()?;
+    received_alert(error.ssl_error()?)
+}
+
+fn no_handshake(stream: &Stream, stack: Option<&ErrorStack>, is_late: bool) -> String {
+    if let Some(alert) = stack.and_then(received_alert) {
+        return refusal(alert);
+    }
+    let reason = stack.and_then(|stack| stack.errors().first()?.reason());
     let waited = stream.now().as_secs_f64();
     match stream.began {
         Began::Other => "speaks no TLS at this port: name the port of its TLS".to_owned(),
@@ -317,7 +342,7 @@ fn no_handshake(stream: &Stream, reason: Option<String>, is_late: bool) -> Strin
         Began::Nothing => "hangs up before it says anything: name the port of its TLS".to_owned(),
         Began::Tls => format!(
             "does not end the handshake ({})",
-            reason.as_deref().unwrap_or("it hangs up")
+            reason.unwrap_or("it hangs up")
         ),
     }
 }

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 use lastbyte_pki::{explain, openssl_reason, verify_scts};
 use lastbyte_probe::{
-    Certainty, Certificate, Document, Limits, PathTold, Probe, ResponseSeen, SCHEMA, Times,
-    TlsSeen, VERSION, WindowSeen,
+    Certainty, Certificate, ClientCertificate, Document, Limits, PathTold, Probe, ResponseSeen,
+    SCHEMA, Times, TlsSeen, VERSION, WindowSeen,
 };
 use lastbyte_tls::names;
 use lastbyte_tls::observer::Message;
@@ -252,6 +252,13 @@ fn document(
                 .to_owned(),
         );
     }
+    let client_certificate = client_certificate(first);
+    if client_certificate == Some(ClientCertificate::Required) {
+        notes.push(
+            "it wants a client's certificate, which a probe has none of: its window is told, and what it answers is not seen"
+                .to_owned(),
+        );
+    }
     let problems: Vec<&str> = (first.problems.iter())
         .map(|problem| problem.error_string())
         .collect();
@@ -334,6 +341,11 @@ fn document(
                 .bytes(Message::EncryptedExtensions)
                 .and_then(|bytes| u32::try_from(bytes).ok()),
             certificate_bytes: bytes(Message::Certificate),
+            staple_bytes: Some(match is_new {
+                true => observation.staple_bytes,
+                false => first.status_bytes,
+            }),
+            client_certificate,
             client_hello_wire_bytes: client_hello.unwrap_or_default(),
             server_flight_wire_bytes: server_flight.unwrap_or_default(),
             ticket_wire_bytes: (first.tickets.as_ref()).and_then(|(tickets, _)| {
@@ -364,6 +376,16 @@ fn document(
         edges: Vec::new(),
         notes,
     }
+}
+
+/// What became of a request for the client's certificate.
+fn client_certificate(seen: &Seen) -> Option<ClientCertificate> {
+    seen.observation.bytes(Message::CertificateRequest)?;
+    Some(match (seen.alert, seen.first_byte) {
+        (Some(_), None) => ClientCertificate::Required,
+        (_, Some(_)) => ClientCertificate::Optional,
+        (None, None) => ClientCertificate::Asked,
+    })
 }
 
 /// When it is, to the second, in UTC.

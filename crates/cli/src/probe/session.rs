@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use openssl::error::ErrorStack;
 use openssl::ssl::{
     Ssl, SslContext, SslMethod, SslOptions, SslSession, SslSessionCacheMode, SslVerifyMode,
-    SslVersion,
+    SslVersion, StatusType,
 };
 
 use openssl::x509::X509VerifyResult;
@@ -95,6 +95,8 @@ impl Tls {
             Offer::Request => b"\x08http/1.1",
             Offer::Resume => b"\x02h2\x08http/1.1",
         })?;
+        // As browsers do.
+        ssl.set_status_type(StatusType::OCSP)?;
         match target.host.name.parse() {
             Ok(address) => ssl.param_mut().set_ip(address)?,
             Err(_) => {

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use lastbyte_link::{counted, visible};
-use lastbyte_probe::{Document, Edge, Left, WindowSeen, Writes};
+use lastbyte_probe::{ClientCertificate, Document, Edge, Left, WindowSeen, Writes};
 
 /// A time, or how much later than today's it is.
 pub(super) fn later(time: Option<Duration>, today: Option<Duration>) -> String {
@@ -61,6 +61,8 @@ pub(super) fn table(document: &Document) -> String {
     );
     row("key exchange", key_exchange(document));
     row("server's flight", server_flight(document));
+    row("OCSP staple", staple(document));
+    row("client's chain", client_certificate(document));
     row("signature", tls.signature.clone().unwrap_or_default());
     row("protocol", protocol(document));
     row("resumption", resumption(document));
@@ -164,6 +166,27 @@ fn server_flight(document: &Document) -> String {
         }
     };
     format!("{bytes} B on the wire{writes}")
+}
+
+/// What of the Certificate message is no chain.
+fn staple(document: &Document) -> String {
+    match document.tls.staple_bytes {
+        None => String::new(),
+        Some(0) => "none".to_owned(),
+        Some(bytes) => format!("{bytes} B in the server's flight, besides the chain"),
+    }
+}
+
+fn client_certificate(document: &Document) -> String {
+    let Some(asked) = document.tls.client_certificate else {
+        return String::new();
+    };
+    let then = match asked {
+        ClientCertificate::Optional => "the connection went on without one",
+        ClientCertificate::Required => "the connection ended without one",
+        ClientCertificate::Asked => "what follows without one was not seen",
+    };
+    format!("asked for (CertificateRequest), and {then}")
 }
 
 fn about(is_certain: bool) -> &'static str {

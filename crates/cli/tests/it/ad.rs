@@ -781,7 +781,11 @@ impl Files {
     pub(crate) fn write(&self, chain: &Chain) {
         let sent = chain.certificates().iter();
         let sent: Vec<u8> = sent.flat_map(|one| one.to_pem().unwrap()).collect();
-        fs::write(&self.key, chain.key().private_key_to_pem_pkcs8().unwrap()).unwrap();
+        fs::write(
+            &self.key,
+            lastbyte_pki::private_key_pem(chain.key()).unwrap(),
+        )
+        .unwrap();
         fs::write(&self.root, chain.root().to_pem().unwrap()).unwrap();
         fs::write(&self.chain, sent).unwrap();
     }

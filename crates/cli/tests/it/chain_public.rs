@@ -389,7 +389,7 @@ fn servers_that_do_not_show_a_chain_are_told_in_one_line() {
         ),
         (
             &refuses,
-            "refuses the handshake (tlsv1 alert protocol version): name a PEM file",
+            "refuses the handshake with alert protocol_version (70): it may speak neither TLS 1.3 nor TLS 1.2; or name a PEM file",
         ),
         (
             &"no.such.name.invalid:443".to_owned(),

@@ -1,8 +1,9 @@
 //! `lastbyte probe`, against servers of this machine that do what they should, and whatever else servers do.
 use std::fs;
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
+use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -13,6 +14,7 @@ use lastbyte_probe::JSON_SCHEMA;
 use openssl::ssl::{
     SslAcceptor, SslAcceptorBuilder, SslContextBuilder, SslMethod, SslStream, SslVersion,
 };
+use openssl::x509::X509;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -1208,6 +1210,139 @@ fn a_server_of_ipv6_alone_is_found() {
 }
 
 /// One that turns clients away that come again: what was seen at first stands.
+/// The program of OpenSSL as a server of pages, of this chain and with these options.
+struct SServer {
+    child: Child,
+    address: String,
+    _folder: TempDir,
+}
+
+impl SServer {
+    fn start(chain: &Chain, options: &[&str]) -> SServer {
+        let folder = TempDir::new().unwrap();
+        let write = |name: &str, contents: &[u8]| fs::write(at(&folder, name), contents).unwrap();
+        let pem = |certificates: &[X509]| {
+            let pem = certificates.iter().map(|one| one.to_pem().unwrap());
+            pem.collect::<Vec<_>>().concat()
+        };
+        write("leaf.pem", &pem(&chain.certificates()[..1]));
+        write("issuers.pem", &pem(&chain.certificates()[1..]));
+        write("key.pem", &chain.key().private_key_to_pem_pkcs8().unwrap());
+        write("page", b"hello");
+        write("staple.der", &STAPLE);
+        let mut child = Command::new("openssl")
+            .args("s_server -accept 127.0.0.1:0 -HTTP -cert leaf.pem -cert_chain issuers.pem -key key.pem".split(' '))
+            .args(options)
+            .current_dir(folder.path())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let address =
+            lines.find_map(|line| Some(line.unwrap().strip_prefix("ACCEPT ")?.to_owned()));
+        // It writes a line for each connection, and ends where nobody reads it.
+        thread::spawn(move || lines.for_each(drop));
+        SServer {
+            child,
+            address: address.unwrap(),
+            _folder: folder,
+        }
+    }
+}
+
+impl Drop for SServer {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// An OCSPResponse (RFC 6960, section 4.2.1): unauthorized, and nothing else.
+const STAPLE: [u8; 5] = [0x30, 3, 10, 1, 6];
+
+#[test]
+fn staples_are_told_apart_from_the_chain_and_count() {
+    let chain = chain();
+    let without = chain.certificate_message_bytes() as u64;
+    for (version, has_chain) in [("-tls1_3", true), ("-tls1_2", false)] {
+        let with = SServer::start(&chain, &[version, "-status_file", "staple.der"]);
+        let document = found(&with.address);
+        let tls = &document["tls"];
+        // A type and a length; a type and a length of three bytes.
+        let staple = 4 + 4 + STAPLE.len() as u64;
+        assert_eq!(tls["staple_bytes"], staple, "{tls:#}");
+        if has_chain {
+            assert_eq!(tls["certificate_bytes"], without + staple);
+            let seen = &tls["server_flight_wire_bytes"];
+            assert_eq!(&document["edges"][0]["server_flight_wire_bytes"], seen);
+            // Other chains have the same staple.
+            let flight = |document: &Value| {
+                document["edges"][1]["server_flight_wire_bytes"]
+                    .as_u64()
+                    .unwrap()
+            };
+            let plain = found(&SServer::start(&chain, &[version]).address);
+            assert_eq!(flight(&document), flight(&plain) + staple);
+        }
+    }
+    let without = SServer::start(&chain, &["-tls1_3"]);
+    assert_eq!(found(&without.address)["tls"]["staple_bytes"], 0);
+    let told = probe(&[&without.address]).stdout;
+    assert!(told.contains("\nOCSP staple        none\n"), "{told}");
+}
+
+#[test]
+fn a_request_for_a_client_s_certificate_is_told_and_what_comes_of_it() {
+    let chain = chain();
+    let answers = |options: &[&str]| {
+        let server = SServer::start(&chain, options);
+        let url = format!("https://{}/page", server.address);
+        (found(&url), probe(&[&url]))
+    };
+    let (document, ended) = answers(&["-tls1_3", "-verify", "1"]);
+    assert_eq!(document["tls"]["client_certificate"], "optional");
+    let row = "client's chain     asked for (CertificateRequest), and the connection went on without one\n";
+    assert!(ended.stdout.contains(row), "{ended:?}");
+    let (document, ended) = answers(&["-tls1_3", "-Verify", "1"]);
+    assert_eq!(document["tls"]["client_certificate"], "required");
+    let notes = document["notes"].to_string();
+    let alert = "it ends the connection with alert certificate_required (116)";
+    assert!(notes.contains(alert), "{notes}");
+    let row = "asked for (CertificateRequest), and the connection ended without one\n";
+    assert!(ended.stdout.contains(row), "{ended:?}");
+    let (document, _) = answers(&["-tls1_3"]);
+    assert!(document["tls"].get("client_certificate").is_none());
+}
+
+#[test]
+fn alerts_have_their_names() {
+    let chain = chain();
+    let required = SServer::start(&chain, &["-tls1_2", "-Verify", "1"]);
+    let alert = "refuses the handshake with alert handshake_failure (40): it has no cipher suite, group or signature in common with this client, or \
+         asks for a client's certificate";
+    assert_refused(&[&required.address], 1, alert);
+    let old = SServer::start(&chain, &["-tls1_1", "-cipher", "ALL:@SECLEVEL=0"]);
+    let alert = "refuses the handshake with alert protocol_version (70): it may speak neither TLS 1.3 nor TLS 1.2";
+    assert_refused(&[&old.address], 1, alert);
+    let ended = run(&mut lastbyte(["explain", &required.address]));
+    assert!(
+        ended.stderr.contains("with alert handshake_failure (40)"),
+        "{ended:?}"
+    );
+    // Of a fleet, too.
+    let folder = TempDir::new().unwrap();
+    let hosts = at(&folder, "hosts.txt");
+    fs::write(&hosts, format!("{}\n", required.address)).unwrap();
+    let ended = fleet(&hosts, &at(&folder, "sites.jsonl"), &[]);
+    let kept = fs::read_to_string(at(&folder, "sites.jsonl")).unwrap();
+    assert!(
+        kept.contains("with alert handshake_failure (40)"),
+        "{kept} {ended:?}"
+    );
+}
+
 #[test]
 fn a_server_that_limits_connections_is_told() {
     let acceptor = acceptor(&chain(), |_| {});

@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 use crate::{
     Chain, ChainRole, ChainSpec, KeyAlgorithm, Missing, Note, PemFiles, RootDelivery, Store,
-    test_chains,
+    private_key_pem, test_chains,
 };
 
 /// A folder of PEM files.
@@ -76,6 +76,77 @@ fn refusal(chain: &Chain) -> String {
     );
     let ca = folder.write("root.pem", &[root(chain)]);
     folder.load_with(None, Some(&ca)).unwrap_err()
+}
+
+/// The forms that a key of ML-DSA can have (RFC 9881, section 6): its seed, what is made of it, and both, as caches have had it.
+#[test]
+fn ml_dsa_keys_of_all_three_forms_are_read() {
+    for algorithm in [
+        KeyAlgorithm::MlDsa44,
+        KeyAlgorithm::MlDsa65,
+        KeyAlgorithm::MlDsa87,
+    ] {
+        let folder = Folder::new();
+        let store = Store::open(folder.path("store"));
+        let chain = store.chain(&ChainSpec::new(algorithm)).unwrap();
+        let (seed, both) = (private_key_pem(chain.key()).unwrap(), key(&chain));
+        assert!(seed.len() < 200 && both.len() > 3000);
+        let der = chain.key().private_key_to_pkcs8().unwrap();
+        let expanded = PKey::private_key_from_pkcs8(&expanded_only(&der)).unwrap();
+        // Without its seed, OpenSSL writes it as it has read it.
+        let expanded = key_of(&expanded);
+        folder.write(
+            "chain.pem",
+            &[certificate(&chain, 0), certificate(&chain, 1)],
+        );
+        let ca = folder.write("ca.pem", &[root(&chain)]);
+        for form in [seed, expanded, both.clone()] {
+            let file = folder.write("named.pem", &[form]);
+            let loaded = folder.load_with(Some(&file), Some(&ca)).unwrap();
+            assert!(loaded.key().public_eq(chain.key()), "{algorithm}");
+        }
+        // A chain that was kept with both is the same chain.
+        let kept = walk(&folder.path("store"), "key.pem");
+        assert_eq!(kept.len(), 2, "{kept:?}");
+        for file in &kept {
+            assert!(fs::metadata(file).unwrap().len() < 200);
+            let pem = fs::read(file).unwrap();
+            let read = PKey::private_key_from_pem(&pem).unwrap();
+            fs::write(file, key_of(&read)).unwrap();
+        }
+        let again = store.chain(&ChainSpec::new(algorithm)).unwrap();
+        assert_eq!(again.digest(), chain.digest());
+    }
+}
+
+fn key_of(key: &PKey<Private>) -> Vec<u8> {
+    key.private_key_to_pem_pkcs8().unwrap()
+}
+
+/// Of the form with both, that with what is made of the seed alone.
+fn expanded_only(both: &[u8]) -> Vec<u8> {
+    let long = |tag: u8, content: &[u8]| {
+        let length = u16::try_from(content.len()).unwrap().to_be_bytes();
+        [&[tag, 0x82, length[0], length[1]], content].concat()
+    };
+    // Behind version, algorithm, both headers and the seed.
+    let expanded = &both[20 + 4 + 4 + 2 + 32..];
+    long(0x30, &[&both[4..20], &long(4, expanded)].concat())
+}
+
+/// The keys of a CA and of an end-entity that a store has under this name.
+fn walk(folder: &Path, name: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        match path.is_dir() {
+            true => found.extend(walk(&path, name)),
+            false if path.ends_with(name) => found.push(path),
+            false => {}
+        }
+    }
+    found.retain(|path| path.with_file_name("chain.pem").exists());
+    found
 }
 
 #[test]

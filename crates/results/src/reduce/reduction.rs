@@ -70,7 +70,7 @@ pub struct Holds {
 
 impl Reduction {
     /// All that there are.
-    pub const ALL: [&'static Reduction; 11] = [
+    pub const ALL: [&'static Reduction; 12] = [
         &trimmed::REDUCTION,
         &compressed::REDUCTION,
         &abridged::REDUCTION,
@@ -78,6 +78,7 @@ impl Reduction {
         &elided::ANCHORS,
         &mtc::LANDMARK,
         &mtc::STANDALONE,
+        &mtc::PRIVATE,
         &pqtls_ad::REDUCTION,
         &pqtls_ad::RAW_KEY,
         &resumption::REDUCTION,

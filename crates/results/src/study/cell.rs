@@ -1,8 +1,9 @@
 //! How a cell is named.
 
 use std::fmt;
+use std::time::Duration;
 
-use lastbyte_link::{Bytes, Loss, format_duration};
+use lastbyte_link::{Bytes, Direction, Distribution, Loss, format_duration};
 
 use super::{Cell, Gso, Metric, Parameter, Tso};
 
@@ -92,7 +93,8 @@ impl Cell {
         directions.iter().any(|way| way.loss != Loss::NONE)
     }
 
-    /// That packets would have to arrive before they are sent, where the jitter is wider than the delay.
+    /// That packets would have to arrive before they are sent, where the jitter is wider than the delay: what comes of it, and which
+    /// jitter would not do that.
     pub fn jitter_note(&self) -> Option<String> {
         /// Less is a tail that changes no percentile.
         const TOLD: f64 = 0.01;
@@ -101,16 +103,47 @@ impl Cell {
             .into_iter()
             .max_by(|one, other| one.share_below_zero().total_cmp(&other.share_below_zero()))?;
         let share = way.share_below_zero();
-        (share >= TOLD).then(|| {
-            format!(
-                "a jitter of {} is wider than the delay of {} one way: {:.0} % of packets are not delayed at all, overtake others, \
-                 and round trips take longer than {} in the mean; lower --jitter, or take --jitter-distribution pareto",
-                format_duration(way.jitter),
-                format_duration(way.delay),
-                100.0 * share,
-                format_duration(self.link.rtt()),
-            )
-        })
+        if share < TOLD {
+            return None;
+        }
+        let fits = |jitter: Duration, distribution: &Distribution| {
+            let other = Direction {
+                jitter,
+                distribution: distribution.clone(),
+                ..way.clone()
+            };
+            other.share_below_zero() < TOLD
+        };
+        // Of as many milliseconds as leave all but a tail of packets delayed.
+        let most = (0..way.jitter.as_millis()).rev().find_map(|ms| {
+            let jitter = Duration::from_millis(u64::try_from(ms).ok()?);
+            fits(jitter, &way.distribution).then_some(jitter)
+        });
+        let most = most.filter(|most| !most.is_zero());
+        let lower = match most {
+            Some(most) => format!("lower --jitter to {}", format_duration(most)),
+            None => "lower --jitter".to_owned(),
+        };
+        // Whose earliest are early by less.
+        let other = match fits(way.jitter, &Distribution::Pareto) {
+            true => ", or take --jitter-distribution pareto",
+            false => "",
+        };
+        // Behind a rate, who is late holds up those after it (`lastbyte_link::Pipe`).
+        let order = match way.rate {
+            Some(_) => "",
+            None => ", packets overtake each other (with a --rate they would not)",
+        };
+        let mean = directions.map(Direction::mean_delay);
+        let mean = mean.iter().sum::<Duration>().as_secs_f64() * 1e3;
+        Some(format!(
+            "a jitter of {} is wider than the delay of {} one way: {:.0} % of packets are not delayed at all{order}, and a round trip takes \
+             {mean:.1} ms in the mean, not {}; {lower}{other}",
+            format_duration(way.jitter),
+            format_duration(way.delay),
+            100.0 * share,
+            format_duration(self.link.rtt()),
+        ))
     }
 
     /// Whether either direction delays packets at random.

@@ -771,9 +771,33 @@ fn a_jitter_wider_than_the_delay_is_told() {
     // A tail of 0.02 %.
     assert_eq!(note(35, 5, Normal), None);
     assert_eq!(note(35, 20, Pareto), None);
-    let told = note(35, 50, Normal).unwrap();
-    let begins = "a jitter of 50ms is wider than the delay of 17.5ms one way: 36 % of packets are not delayed at all";
-    assert!(told.starts_with(begins), "{told}");
-    assert!(note(35, 50, Uniform).unwrap().contains(": 32 % of"));
+    assert_eq!(
+        note(35, 50, Normal).unwrap(),
+        "a jitter of 50ms is wider than the delay of 17.5ms one way: 36 % of packets are not delayed at all, packets overtake each \
+         other (with a --rate they would not), and a round trip takes 59.8 ms in the mean, not 35ms; lower --jitter to 7ms"
+    );
+    // What pareto leaves delayed, and uniform does not.
+    let told = note(35, 26, Uniform).unwrap();
+    let ends = "; lower --jitter to 17ms, or take --jitter-distribution pareto";
+    assert!(told.ends_with(ends), "{told}");
+    let told = note(35, 50, Uniform).unwrap();
+    assert!(
+        told.contains(": 32 % of") && told.ends_with("; lower --jitter to 17ms"),
+        "{told}"
+    );
     assert!(note(35, 50, Pareto).is_some());
+    assert!(note(1, 50, Normal).unwrap().ends_with("; lower --jitter"));
+    let behind_a_rate = Cell {
+        link: lastbyte_link::Link::symmetric(
+            Duration::from_millis(35),
+            lastbyte_link::Direction {
+                jitter: Duration::from_millis(50),
+                rate: lastbyte_link::Rate::from_bits_per_second(1_000_000_000),
+                ..lastbyte_link::Direction::default()
+            },
+        ),
+        ..Cell::default()
+    };
+    let told = behind_a_rate.jitter_note().unwrap();
+    assert!(!told.contains("overtake"), "{told}");
 }

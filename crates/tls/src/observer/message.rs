@@ -59,6 +59,7 @@ mod extension {
     use pqtlsad::extension::ExtensionType;
 
     pub(super) const SERVER_NAME: u16 = 0;
+    pub(super) const STATUS_REQUEST: u16 = 5;
     pub(super) const ALPN: u16 = 16;
     pub(super) const SERVER_CERTIFICATE_TYPE: u16 = 20;
     pub(super) const COMPRESS_CERTIFICATE: u16 = 27;
@@ -179,8 +180,13 @@ fn note_certificate(observation: &mut Observation, mut body: Cursor<'_>) -> Opti
     while !entries.0.is_empty() {
         let is_first = observation.certificates.is_empty();
         observation.certificates.push(entries.vector(3)?.0.len());
-        for (extension, _) in extensions(&mut entries)? {
+        for (extension, data) in extensions(&mut entries)? {
+            /// A type and a length.
+            const HEADER: usize = 4;
             observation.is_anchored |= is_first && extension == trust_anchors::EXTENSION;
+            if extension == extension::STATUS_REQUEST {
+                observation.staple_bytes += HEADER + data.0.len();
+            }
         }
     }
     Some(())

@@ -189,6 +189,30 @@ fn several_messages_in_one_padded_record() {
     assert_eq!(bytes, 6 + 5 + messages + 1 + 100 + 16);
 }
 
+/// What is stapled is of the message, and of no certificate.
+#[test]
+fn staples_are_told_apart_from_certificates() {
+    let mut script = Script::hellos(&[], &tls_1_3());
+    let staple = [&[1][..], &vector(3, &[0; 471])].concat();
+    let entries = [
+        vector(3, &[0; 1000]),
+        vector(2, &extension(5, &staple)),
+        vector(3, &[0; 500]),
+        vector(2, &[]),
+    ]
+    .concat();
+    let certificate = message(11, &[vec![0], vector(3, &entries)].concat());
+    let flight = [encrypted_extensions(&[]), certificate.clone(), finished()];
+    script.sealed(Side::Server, HANDSHAKE, &flight.concat(), 0);
+    let observation = script.observe();
+    assert_eq!(observation.certificates, [1000, 500]);
+    assert_eq!(observation.staple_bytes, 4 + 4 + 471);
+    assert_eq!(
+        observation.bytes(Message::Certificate),
+        Some(certificate.len())
+    );
+}
+
 #[test]
 fn a_message_over_several_records() {
     let mut script = Script::hellos(&[], &tls_1_3());

@@ -7,8 +7,8 @@ use std::process::Command;
 use std::time::Duration;
 
 use lastbyte_page::{Answer, Asked, Frames, Framing, Site};
-use lastbyte_sizes::{Group, der};
-use openssl::base64::encode_block;
+use lastbyte_pki::private_key_pem;
+use lastbyte_sizes::Group;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -73,7 +73,7 @@ impl Serving<'_> {
         site.write(&root).map_err(PageError::Site)?;
         let files = (0..)
             .zip(origins)
-            .map(|(place, origin)| write_chain(place, origin, server, folder));
+            .map(|(place, origin)| write_chain(place, origin, folder));
         let files: Vec<Files> = files.collect::<Result<_, _>>()?;
         let write = |name: &str, content: String| {
             let path = folder.join(name);
@@ -134,12 +134,7 @@ fn to_json(value: &impl Serialize) -> Result<String, PageError> {
     serde_json::to_string(value).map_err(|error| PageError::Write(error.into()))
 }
 
-fn write_chain(
-    place: usize,
-    origin: &Origin,
-    server: Server,
-    folder: &Path,
-) -> Result<Files, PageError> {
+fn write_chain(place: usize, origin: &Origin, folder: &Path) -> Result<Files, PageError> {
     let (chain, key) = (
         folder.join(format!("chain{place}.pem")),
         folder.join(format!("key{place}.pem")),
@@ -150,15 +145,7 @@ fn write_chain(
     }
     fs::write(&chain, pem).map_err(PageError::Write)?;
     let private = origin.chain.key();
-    let whole = (private.private_key_to_pem_pkcs8()).map_err(PageError::Crypto)?;
-    let pem = match server {
-        // Its crypto/x509 reads keys of ML-DSA in this form alone.
-        Server::Go => {
-            let der = private.private_key_to_pkcs8().map_err(PageError::Crypto)?;
-            seed_only(&der).map_or(whole, String::into_bytes)
-        }
-        _ => whole,
-    };
+    let pem = private_key_pem(private).map_err(PageError::Crypto)?;
     fs::write(&key, pem).map_err(PageError::Write)?;
     Ok(Files {
         name: origin.name.clone(),
@@ -167,31 +154,6 @@ fn write_chain(
         chain,
         key,
     })
-}
-
-/// A private key of ML-DSA as its seed, in PEM, if it is one with both its seed and what is made of that (RFC 9881, section 6).
-fn seed_only(pkcs8: &[u8]) -> Option<String> {
-    const SEQUENCE: u8 = 0x30;
-    const OCTETS: u8 = 0x04;
-    /// The first choice of the key's form.
-    const SEED: u8 = 0x80;
-    /// Lengths of two bytes.
-    const LONG: u8 = 0x82;
-    const VERSION: [u8; 3] = [2, 1, 0];
-    let rest = pkcs8.strip_prefix(&[SEQUENCE, LONG])?.get(2..)?;
-    let rest = rest.strip_prefix(&VERSION)?;
-    // An object identifier of nine bytes, without parameters.
-    let (algorithm, rest) = rest.split_at_checked(13)?;
-    algorithm.strip_prefix(&[SEQUENCE, 11])?;
-    let rest = rest.strip_prefix(&[OCTETS, LONG])?.get(2..)?;
-    let rest = rest.strip_prefix(&[SEQUENCE, LONG])?.get(2..)?;
-    let seed = rest.strip_prefix(&[OCTETS, 32])?.get(..32)?;
-    let key = der::element(OCTETS, &der::element(SEED, seed));
-    let der = der::sequence(&[&VERSION, algorithm, &key]);
-    let text = encode_block(&der);
-    Some(format!(
-        "-----BEGIN PRIVATE KEY-----\n{text}\n-----END PRIVATE KEY-----\n"
-    ))
 }
 
 /// What a server calls a group.
@@ -370,39 +332,4 @@ fn caddy(described: &Described<'_>, site: &Site, folder: &Path) -> Value {
             "tls": { "certificates": { "load_files": load } },
         },
     })
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-    use lastbyte_pki::{ChainSpec, KeyAlgorithm, Store};
-    use openssl::pkey::PKey;
-    use tempfile::TempDir;
-
-    use super::seed_only;
-
-    #[test]
-    fn the_seed_alone_is_the_same_key() {
-        let place = TempDir::new().unwrap();
-        let store = Store::open(place.path());
-        for algorithm in [KeyAlgorithm::MlDsa44, KeyAlgorithm::MlDsa65] {
-            let chain = store.chain(&ChainSpec::new(algorithm)).unwrap();
-            let whole = chain.key().private_key_to_pkcs8().unwrap();
-            let pem = seed_only(&whole).unwrap();
-            assert!(pem.len() < 200, "{pem}");
-            let key = PKey::private_key_from_pem(pem.as_bytes()).unwrap();
-            assert!(key.public_eq(chain.key()));
-        }
-        let other = store.chain(&ChainSpec::new(KeyAlgorithm::EcdsaP256));
-        let other = other.unwrap().key().private_key_to_pkcs8().unwrap();
-        assert_eq!(seed_only(&other), None);
-    }
-
-    #[test]
-    fn nothing_is_a_key_that_is_cut_off() {
-        for length in 0..62 {
-            assert_eq!(seed_only(&vec![0x30; length]), None);
-        }
-    }
 }

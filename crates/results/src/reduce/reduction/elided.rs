@@ -31,7 +31,7 @@ pub(super) static ANCHORS: Reduction = Reduction {
     holds: Some(HOLDS),
     stale: "the whole chain in the same handshake, at no round trip",
     had: Had::Experiments,
-    support: "Chrome says in its ClientHello that it knows the extension, and names nothing (152, 2026)",
+    support: "Chrome names 28 anchors in its ClientHello, in 186 bytes (152 and 153, 2026)",
     whole: as_it_is,
     apply: |whole| {
         whole

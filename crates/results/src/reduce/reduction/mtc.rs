@@ -41,6 +41,17 @@ pub(super) static STANDALONE: Reduction = Reduction {
     lacking: None,
 };
 
+pub(super) static PRIVATE: Reduction = Reduction {
+    name: "MTC, private",
+    doc: "one certificate with a short proof and the cosignature of its CA alone, as inside a company, without landmarks and mirrors \
+          (draft-elkins-plants-enterprise-mtc-deployment-01)",
+    words: "the CA alone",
+    had: Had::Experiments,
+    support: "a draft of October 2026; no product is known",
+    apply: |whole| (STANDALONE.apply)(whole)?.with("cosigners", "ca"),
+    ..STANDALONE
+};
+
 fn held(arm: &Arm) -> Option<u64> {
     match &arm.delivery {
         Delivery::Mtc(mtc) => Some(mtc.held_bytes()),

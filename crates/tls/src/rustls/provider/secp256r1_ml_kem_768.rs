@@ -1,4 +1,4 @@
-//! SecP256r1MLKEM768 (draft-ietf-tls-ecdhe-mlkem), made of P-256 and ML-KEM-768: its shares and its secret are theirs, P-256's
+//! SecP256r1MLKEM768 (RFC 10024), made of P-256 and ML-KEM-768: its shares and its secret are theirs, P-256's
 //! first.
 
 use ::rustls::crypto::{ActiveKeyExchange, CompletedKeyExchange, SharedSecret, SupportedKxGroup};

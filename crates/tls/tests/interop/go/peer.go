@@ -12,8 +12,6 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/asn1"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
@@ -43,7 +41,7 @@ func main() {
 }
 
 func serve(chain, key string) error {
-	certificate, err := certificate(chain, key)
+	certificate, err := tls.LoadX509KeyPair(chain, key)
 	if err != nil {
 		return err
 	}
@@ -101,45 +99,4 @@ func ask(address, name, root string, groups []string) error {
 	fmt.Println("group", uint16(response.TLS.CurveID))
 	fmt.Println(string(body))
 	return nil
-}
-
-// As tls.LoadX509KeyPair, but for ML-DSA keys as OpenSSL writes them too.
-func certificate(chain, key string) (tls.Certificate, error) {
-	chainPEM, err := os.ReadFile(chain)
-	if err != nil {
-		return tls.Certificate{}, err
-	}
-	keyPEM, err := os.ReadFile(key)
-	if err != nil {
-		return tls.Certificate{}, err
-	}
-	block, _ := pem.Decode(keyPEM)
-	if block == nil {
-		return tls.Certificate{}, errors.New("no PEM in " + key)
-	}
-	block.Bytes = seedOnly(block.Bytes)
-	return tls.X509KeyPair(chainPEM, pem.EncodeToMemory(block))
-}
-
-// Of the three forms that an ML-DSA key can have (RFC 9881, 6), OpenSSL writes the one with
-// both the seed and the expanded key, and Go reads the one with the seed alone.
-func seedOnly(der []byte) []byte {
-	var key struct {
-		Version    int
-		Algorithm  asn1.RawValue
-		PrivateKey []byte
-	}
-	var both struct{ Seed, Expanded []byte }
-	if _, err := asn1.Unmarshal(der, &key); err != nil {
-		return der
-	}
-	if rest, err := asn1.Unmarshal(key.PrivateKey, &both); err != nil || len(rest) > 0 {
-		return der
-	}
-	key.PrivateKey = append([]byte{0x80, byte(len(both.Seed))}, both.Seed...)
-	converted, err := asn1.Marshal(key)
-	if err != nil {
-		return der
-	}
-	return converted
 }

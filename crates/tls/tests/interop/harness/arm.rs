@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use lastbyte_pki::{Chain, ChainSpec, KeyAlgorithm, RootDelivery, Store};
+use lastbyte_pki::{Chain, ChainSpec, KeyAlgorithm, RootDelivery, Store, private_key_pem};
 use lastbyte_tls::observer::Message;
 use lastbyte_tls::observer::{CertificateType, EarlyData, Observation};
 use lastbyte_tls::{
@@ -38,7 +38,7 @@ pub(crate) fn arm(group: Group, spec: &ChainSpec) -> Arm {
     pem("chain.pem", sent.concat());
     pem("issuers.pem", sent[1..].concat());
     pem("root.pem", chain.root().to_pem().unwrap());
-    pem("key.pem", chain.key().private_key_to_pem_pkcs8().unwrap());
+    pem("key.pem", private_key_pem(chain.key()).unwrap());
     Arm {
         group,
         chain,
