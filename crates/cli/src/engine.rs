@@ -2,6 +2,7 @@
 
 use std::env;
 use std::ffi::OsString;
+use std::io;
 use std::path::Path;
 use std::str::FromStr;
 use std::sync::atomic::AtomicBool;
@@ -79,13 +80,22 @@ pub(super) fn choose(choice: EngineChoice) -> Result<Chosen, Failure> {
                     "the live engine, as no kernel is built for the virtual one: run {}",
                     kernel::GET
                 )),
-                (Ok(_), Err(error @ KernelError::NoCache(_))) => {
+                (Ok(_), Err(error)) if has_no_folder(&error) => {
                     live(format!("the live engine: {error}"))
                 }
                 // A kernel is there: in real time, numbers would be others without a word.
                 (Ok(_), Err(error)) => return Err(error.into()),
             })
         }
+    }
+}
+
+/// Whether there is no place at all where a kernel could be.
+fn has_no_folder(error: &KernelError) -> bool {
+    match error {
+        KernelError::NoCache(_) => true,
+        KernelError::Cache { source, .. } => source.kind() == io::ErrorKind::NotADirectory,
+        _ => false,
     }
 }
 

@@ -1,7 +1,7 @@
 //! Merkle Tree Certificates.
 
 use super::{Had, Holds, Reduction, Subject, as_it_is};
-use crate::study::{Arm, Delivery};
+use crate::study::{Arm, ArmChain, Delivery};
 
 pub(super) static LANDMARK: Reduction = Reduction {
     name: "MTC, landmark",
@@ -48,6 +48,16 @@ pub(super) static PRIVATE: Reduction = Reduction {
     words: "the CA alone",
     had: Had::Experiments,
     support: "a draft of October 2026; no product is known",
+    whole: |arm| {
+        match &arm.chain {
+        ArmChain::Made(spec) if spec.scts > 0 => Err(
+            "the chain is a public site's, as it has timestamps, and needs cosigners that browsers know: ask with \
+             --chain-profile private"
+                .to_owned(),
+        ),
+        _ => as_it_is(arm),
+    }
+    },
     apply: |whole| (STANDALONE.apply)(whole)?.with("cosigners", "ca"),
     ..STANDALONE
 };
