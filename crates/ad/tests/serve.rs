@@ -281,6 +281,8 @@ fn connections_are_bounded_in_number_and_in_time() {
     in_own_network(|| bind(ZONE), async {
         let limits = Limits {
             connections: 2,
+            // All clients here have one address, which would have half of them.
+            of_one: Some(2),
             handshake: Duration::from_millis(500),
             idle: Duration::from_millis(500),
             drain: Duration::from_millis(200),

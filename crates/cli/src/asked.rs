@@ -38,11 +38,6 @@ impl Chains {
         self.chain_profile.unwrap_or_default().of(arm)
     }
 
-    /// Whether a profile was asked for.
-    pub(super) fn are_said(self) -> bool {
-        self.chain_profile.is_some()
-    }
-
     /// An arm that nobody has named: as it is, unless a profile was.
     pub(super) fn of_usual(self, arm: &Arm) -> Arm {
         match self.chain_profile {

@@ -188,12 +188,6 @@ impl Compare {
         check_comparison(&experiment.arms).map_err(Failure::Usage)?;
         own::tell(&own::notes(&arms));
         own::tell(&own::of_other_shape(&experiment.arms)?);
-        if self.compares_the_papers() {
-            tell(
-                "the paper's pair, whose chains have one intermediate and no timestamp; arms that are named have what public \
-                 sites have (--chain-profile)",
-            );
-        }
         own::tell(&experiment.har_notes());
         own::tell(experiment.jitter_note().as_slice());
         let engine = chosen.engine.set_up(arguments, self.shortcuts)?;
@@ -308,12 +302,6 @@ impl Compare {
         };
         asked::check_once(&arms)?;
         Ok(arms)
-    }
-
-    /// Whether nobody has named an arm, a page or a profile.
-    fn compares_the_papers(&self) -> bool {
-        let is_silent = self.arms.is_empty() && self.baseline.is_none() && self.against.is_empty();
-        is_silent && !self.pages.are_asked() && !self.chains.are_said()
     }
 
     fn arms_of_options(&self) -> Result<Vec<Arm>, Failure> {

@@ -49,6 +49,11 @@ pub(super) fn answer(summary: &Summary) -> Vec<String> {
     let tails: Vec<String> = tails
         .filter_map(|label| tail::tail(summary, label, percentile))
         .collect();
+    // What would turn an answer, where there is one.
+    let turns = match labels.iter().any(|label| sentence(label).is_some()) {
+        true => turns_of(&summary.experiment),
+        false => Vec::new(),
+    };
     let of_arms = labels.into_iter().map(|label| match sentence(label) {
         Some(sentence) => format!("{at}, {label} {sentence}."),
         None => match invalid(summary, label) {
@@ -65,7 +70,7 @@ pub(super) fn answer(summary: &Summary) -> Vec<String> {
         .chain(waits(summary))
         .chain(of_arms)
         .chain(tails)
-        .chain(turns_of(&summary.experiment))
+        .chain(turns)
         .collect()
 }
 

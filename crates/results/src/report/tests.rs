@@ -313,6 +313,7 @@ mod answering {
                     handshake
                 };
                 row.times.handshake = Some(Duration::from_millis(70) + base);
+                row.times.ttfb = Some(Duration::from_millis(105) + base);
                 row.times.ttlb = Some(Duration::from_micros((200_000 + 200 * thousandths) as u64));
             }
         }
@@ -368,7 +369,10 @@ mod answering {
             (&[19][..], "at 50KiB the last byte comes 1.9 % later"),
             (&[-19], "at 50KiB the last byte comes 1.9 % earlier"),
             (&[0], "no difference was shown in the last byte"),
-            (&[500], "no difference was shown in the last byte"),
+            (
+                &[500],
+                "no difference was shown in the last byte (from 50 % earlier to 50 % later can't be excluded)",
+            ),
             (&[20, 20], "the last byte comes 2.0 % later"),
             (
                 &[20, 10],
@@ -397,7 +401,7 @@ mod answering {
     fn of_too_few_connections() {
         let experiment = experiment(&[CLASSICAL, HYBRID], vec![cell("0%", "50KiB")], 5);
         let summary = summary(&experiment, &samples(&experiment));
-        let [sentence] = &*answer(&summary) else {
+        let [sentence, ..] = &*answer(&summary) else {
             panic!()
         };
         assert_eq!(
@@ -415,21 +419,24 @@ mod answering {
         for (millis, expected) in [
             (
                 35,
-                "adds one round trip (35.0 ms, +50 %) to the handshake: 11 segments and not 2, where the window \
+                "adds one round trip (35.0 ms, +50 %) to the handshake, and as much to the first byte: 11 segments and not 2, where the window \
                  is 10; ",
             ),
             // Another flight is one: signatures can take as long as three. In real time nobody knows the rest.
             (
                 72,
-                "adds 72.0 ms (+103 %) to the handshake: one round trip (11 segments and not 2, where the window is \
+                "adds 72.0 ms (+103 %) to the handshake, and as much to the first byte: one round trip (11 segments and not 2, where the window is \
                  10), and 37.0 ms besides; ",
             ),
             (
                 36,
-                "adds 36.0 ms (+51 %) to the handshake: one round trip (11 segments and not 2, where the window is \
+                "adds 36.0 ms (+51 %) to the handshake, and as much to the first byte: one round trip (11 segments and not 2, where the window is \
                  10), and 1.00 ms besides; ",
             ),
-            (3, "adds 3.00 ms (+4.3 %) to the handshake; "),
+            (
+                3,
+                "adds 3.00 ms (+4.3 %) to the handshake, and as much to the first byte; ",
+            ),
         ] {
             let answer = answer_to(Duration::from_millis(millis), &[0]);
             assert!(answer.starts_with(expected), "{answer}");
@@ -457,7 +464,7 @@ mod answering {
                 row.times.handshake = Some(Duration::from_millis(time));
             }
         }
-        let [sentence] = &*answer(&summary(&experiment, &samples)) else {
+        let [sentence, ..] = &*answer(&summary(&experiment, &samples)) else {
             panic!()
         };
         sentence
@@ -573,8 +580,10 @@ mod answering {
         assert_eq!(
             answer(&summary(&experiment, &samples)),
             [
-                "At the median, SecP256r1MLKEM768/ml-dsa-65 adds one round trip (35.0 ms, +50 %) to the \
-              handshake: 11 segments and not 2, where the window is 10; at 200KiB the last byte comes 17 % later."
+                "At the median, SecP256r1MLKEM768/ml-dsa-65 adds one round trip (35.0 ms, +50 %) to the handshake, and as much to \
+                 the first byte: 11 segments and not 2, where the window is 10; at 200KiB the last byte comes 17 % later.",
+                "If the first window is 12 segments, the server's handshake takes 1 flight and not 2: a round trip less (by \
+                 arithmetic)."
             ]
         );
         samples[3].engine.validity = invalid;

@@ -24,6 +24,8 @@ use std::thread;
 
 use lastbyte_link::visible;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
 
 use super::merged::{MergedHeader, SampleKey};
 use super::part::{read_header, study_sha256};
@@ -73,6 +75,10 @@ pub struct Manifest {
     /// SHA-256 of the program that began it, in hex, if it is known. Two builds of one version draw other random numbers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program_sha256: Option<String>,
+    /// SHA-256 of the environment as it was written, in hex: nothing else would tell that somebody, or a disk, has changed it. Manifests
+    /// of earlier versions have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub environment_sha256: Option<String>,
     /// Where the run began.
     pub environment: Environment,
 }
@@ -196,6 +202,11 @@ impl FolderError {
     }
 }
 
+/// SHA-256 of a value, however it is set.
+fn digest(value: &Value) -> String {
+    hex::encode(Sha256::digest(value.to_string()))
+}
+
 impl Manifest {
     /// Of a run of `study` by the engine of `environment` in blocks of `block_size` connections.
     pub fn new(study: &Study, block_size: u32, environment: Environment) -> Manifest {
@@ -211,8 +222,20 @@ impl Manifest {
             blocks: size.blocks,
             connections: size.connections,
             program_sha256: None,
+            environment_sha256: None,
             environment,
         }
+    }
+
+    /// What is written of it, with the digest of its environment.
+    fn text(&self) -> String {
+        let environment = serde_json::to_value(&self.environment).ok();
+        let whole = Manifest {
+            environment_sha256: environment.as_ref().map(digest),
+            ..self.clone()
+        };
+        // Serialising plain structures to memory cannot fail.
+        serde_json::to_string_pretty(&whole).unwrap_or_default() + "\n"
     }
 
     /// Reads a `manifest.json`, which anybody may have written.
@@ -228,6 +251,15 @@ impl Manifest {
         };
         let mut manifest: Manifest =
             serde_json::from_str(text).map_err(|error| damaged(&visible(&error.to_string())))?;
+        // As it stands there: this version may know other fields.
+        let whole: Value =
+            serde_json::from_str(text).map_err(|error| damaged(&visible(&error.to_string())))?;
+        let written = whole.get("environment").map(digest);
+        if manifest.environment_sha256.is_some() && manifest.environment_sha256 != written {
+            return Err(damaged(
+                &"its environment is not as it was written, by its SHA-256",
+            ));
+        }
         if !(1..=Connections::MOST).contains(&manifest.block_size) {
             let size = manifest.block_size;
             return Err(damaged(&format_args!("its blocks have {size} connections")));
@@ -347,8 +379,7 @@ impl Folder {
         if known.is_none() {
             folder.keep_files(study)?;
             folder.write(STUDY, study.text.as_bytes())?;
-            let manifest = serde_json::to_string_pretty(&folder.manifest).unwrap_or_default();
-            folder.write(MANIFEST, (manifest + "\n").as_bytes())?;
+            folder.write(MANIFEST, folder.manifest.text().as_bytes())?;
         }
         Ok(folder)
     }

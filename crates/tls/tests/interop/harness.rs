@@ -13,7 +13,7 @@ pub(crate) use endpoint::{Server, get, refuse};
 pub(crate) use program::{Ended, Program, installed, installed_at, tool};
 
 /// How long a test waits for a peer. Most of it is for a machine that does other things.
-const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What every response carries.
 pub(crate) const BODY: &str = "hello from the server";

@@ -10,6 +10,7 @@ mod harness;
 mod chromium;
 mod cryptography;
 mod curl;
+mod envoy;
 mod go;
 mod nginx;
 mod node;

@@ -130,11 +130,15 @@ impl Lever {
     pub(super) fn supposed(&self, setting: &Setting, amounts: &Amounts) -> Result<Setting, String> {
         match self.kind {
             Kind::Own { .. } => self.pull(setting, amounts),
-            Kind::Reduction(way) => Ok(Setting {
-                name: self.name.to_owned(),
-                arm: way.apply(&setting.arm)?,
-                ..setting.clone()
-            }),
+            Kind::Reduction(way) => {
+                // Whether it can be had at all.
+                way.whole(&setting.arm)?;
+                Ok(Setting {
+                    name: self.name.to_owned(),
+                    arm: way.apply(&setting.arm)?,
+                    ..setting.clone()
+                })
+            }
         }
     }
 

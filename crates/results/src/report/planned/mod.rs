@@ -219,9 +219,11 @@ impl Planned<'_> {
     fn because(&self) -> Option<String> {
         let all = self.tale.causes.first()?;
         let fits = self.fits();
-        let counts = all.waiting.iter();
-        let counts = counts.map(|(because, count)| format!("{count} {}", because_of(*because)));
-        let counts: Vec<String> = counts.collect();
+        let count = |(because, count): (&Because, &u32)| match *count == all.all() {
+            true => format!("all {}", because_of(*because)),
+            false => format!("{count} {}", because_of(*because)),
+        };
+        let counts: Vec<String> = all.waiting.iter().map(count).collect();
         let waiting = match &*counts {
             [] => format!("nobody waits more than {FELT} longer"),
             counts => format!(

@@ -184,7 +184,7 @@ fn a_flight_more_is_why_they_wait() {
     let answer = planned.answer().join("\n");
     for expected in [
         "By arithmetic, over links that lose nothing (no kernel is built):",
-        "wait for an acknowledgement",
+        "wait more than 20 ms longer: all for an acknowledgement.",
         "or if a Merkle Tree Certificate relative to a landmark is sent, or if a standalone Merkle Tree Certificate is sent, 0.0 %",
         "each of these alone wins back nearly all of that: ",
         "a window of 32 segments",

@@ -421,7 +421,10 @@ fn held(claims: &[CheckedClaim]) -> String {
     };
     let holding = count(Verdict::Holds);
     let of = counted(claims.len(), "published claim");
-    let verb = if holding == 1 { "holds" } else { "hold" };
+    let verb = match claims.len() == 1 || holding == 1 {
+        true => "holds",
+        false => "hold",
+    };
     let mut words = format!("{holding} of {of} {verb}");
     let failing = count(Verdict::Fails);
     if failing > 0 {

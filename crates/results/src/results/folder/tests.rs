@@ -349,6 +349,7 @@ fn a_manifest_says_nothing_but_what_is_known() {
         ("engine", "\"arithmetic\""),
         ("block_size", "0"),
         ("block_size", "1000001"),
+        ("environment_sha256", "\"00\""),
     ] {
         let mut manifest: serde_json::Value = serde_json::from_str(&whole).unwrap();
         manifest[key] = serde_json::from_str(value).unwrap();
@@ -360,6 +361,32 @@ fn a_manifest_says_nothing_but_what_is_known() {
         );
         assert!(refusal(take(root.path(), &study, Start::Resume)).contains("damaged"));
     }
+}
+
+/// Provenance is shown as it was written, or not at all; manifests of earlier versions have no digest of it.
+#[test]
+fn an_environment_that_was_changed_is_refused() {
+    let (root, study) = (TempDir::new().unwrap(), study());
+    drop(take(root.path(), &study, Start::Afresh).unwrap());
+    let path = root.path().join("manifest.json");
+    let whole = fs::read_to_string(&path).unwrap();
+    let mut manifest: serde_json::Value = serde_json::from_str(&whole).unwrap();
+    // However it is set.
+    fs::write(&path, manifest.to_string()).unwrap();
+    assert!(read_manifest(root.path()).unwrap().is_some());
+    manifest["environment"]["kernel"] = "Linux 9.9".into();
+    fs::write(&path, manifest.to_string()).unwrap();
+    let line = read_manifest(root.path()).unwrap_err().to_string();
+    assert!(
+        line.contains("its environment is not as it was written"),
+        "{line}"
+    );
+    manifest
+        .as_object_mut()
+        .unwrap()
+        .remove("environment_sha256");
+    fs::write(&path, manifest.to_string()).unwrap();
+    assert!(read_manifest(root.path()).unwrap().is_some());
 }
 
 #[test]
