@@ -12,7 +12,7 @@ use super::findings::Findings;
 use crate::report::answer::{Reason, parts};
 use crate::report::thresholds::{NOTHING_MS, NOTICED_TRIPS, SURE, USUAL_RATE, USUAL_RTT};
 use crate::results::{ArmSummary, CellSummary, Contents, Metric, Percentile, Validity};
-use crate::study::{Cell, Leads, Parameter, Question, varying};
+use crate::study::{Bearing, Cell, Leads, Parameter, Question, varying};
 
 /// Rows that people read; more networks than these are put together.
 const ROWS: usize = 12;
@@ -261,7 +261,11 @@ impl Overview {
             .collect();
         let overview = Overview::of(findings, measured.clone(), Metric::Handshake, percentile)?;
         let asked = findings.study.answer.as_ref().and_then(|answer| {
-            let questions: Vec<&Question> = answer.places().map(|place| &place.question).collect();
+            // What a bound is of, is beside the point.
+            let shown = answer
+                .places()
+                .filter(|place| place.bearing == Bearing::Shown);
+            let questions: Vec<&Question> = shown.map(|place| &place.question).collect();
             let is_asked = |one: &Measured<'_>| {
                 let mut questions = questions.iter();
                 questions.any(|question| {
