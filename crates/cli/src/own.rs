@@ -159,31 +159,47 @@ fn once(lines: Vec<String>) -> Vec<String> {
 
 /// What arithmetic says of an arm, also where its chain is the user's own; and what there is to say of that chain.
 pub(super) fn explained(arm: &Arm, cells: &[Cell]) -> Result<(Explanation, Vec<String>), Failure> {
-    let (explained, notes) = match &arm.chain {
-        ArmChain::Made(_) => (explain(arm, cells), Vec::new()),
-        ArmChain::Pem(files) => {
-            let (shown, notes) = sizes(files)?;
-            (explain_shown(arm, &shown, cells), notes)
-        }
+    let ArmChain::Pem(files) = &arm.chain else {
+        return Ok((explain(arm, cells).map_err(Failure::usage)?, Vec::new()));
     };
-    let mut explained = explained.map_err(Failure::usage)?;
-    if let ArmChain::Pem(files) = &arm.chain {
-        explained.supposed = with_other_keys(arm, &shape(files)?, cells);
-    }
-    Ok((explained, notes))
+    let chain = public(files)?;
+    let explained = explain_shown(arm, &shown(&chain)?, cells).map_err(Failure::usage)?;
+    let explained = Explanation {
+        supposed: with_other_keys(arm, &chain, cells),
+        ..explained
+    };
+    Ok((explained, lines(files, &chain.notes).collect()))
+}
+
+/// A user's own chain, for which no key is needed.
+fn public(files: &PemFiles) -> Result<PublicChain, Failure> {
+    let chain = store()?.public(files).map_err(Failure::usage)?;
+    chain.order.as_ref().map_err(Failure::usage)?;
+    Ok(chain)
 }
 
 /// What a chain of a file has, as an arm says it.
-pub(super) struct Shape {
+struct Shape {
     intermediates: usize,
     timestamps: usize,
-    /// Whether no certificate of it has a post-quantum key.
-    is_classical: bool,
 }
 
 impl Shape {
+    fn of(chain: &PublicChain) -> Shape {
+        let timestamps = match &*chain.certificates {
+            [end_entity, issuer, ..] => {
+                verify_scts(end_entity, issuer, &[]).map_or(0, |timestamps| timestamps.len())
+            }
+            _ => 0,
+        };
+        Shape {
+            intermediates: chain.certificates.len().saturating_sub(1),
+            timestamps,
+        }
+    }
+
     /// `intermediates=1/scts=2`
-    pub(super) fn keys(&self) -> String {
+    fn keys(&self) -> String {
         format!(
             "intermediates={}/scts={}",
             self.intermediates, self.timestamps
@@ -191,34 +207,13 @@ impl Shape {
     }
 
     /// `1 intermediate and no timestamp`
-    pub(super) fn words(&self) -> String {
+    fn words(&self) -> String {
         format!(
             "{} and {}",
             counted(self.intermediates, "intermediate"),
             counted(self.timestamps, "timestamp")
         )
     }
-}
-
-/// The same of a user's own chain.
-pub(super) fn shape(files: &PemFiles) -> Result<Shape, Failure> {
-    let chain = store()?.public(files).map_err(Failure::usage)?;
-    let timestamps = match &*chain.certificates {
-        [end_entity, issuer, ..] => {
-            verify_scts(end_entity, issuer, &[]).map_or(0, |timestamps| timestamps.len())
-        }
-        _ => 0,
-    };
-    let is_classical = chain.certificates.iter().all(|certificate| {
-        let key = explain_certificate(certificate).map(|explained| explained.key);
-        let key = key.ok().and_then(|key| key.parse::<KeyAlgorithm>().ok());
-        key.is_some_and(|key| !key.is_post_quantum())
-    });
-    Ok(Shape {
-        intermediates: chain.certificates.len().saturating_sub(1),
-        timestamps,
-        is_classical,
-    })
 }
 
 /// What to say where a user's own chain is compared with made ones that have other certificates around their keys: a line for each,
@@ -231,7 +226,7 @@ pub(super) fn of_other_shape(arms: &[Arm]) -> Result<Vec<String>, Failure> {
     let Some(files) = own else {
         return Ok(Vec::new());
     };
-    let shape = shape(files)?;
+    let shape = Shape::of(&store()?.public(files).map_err(Failure::usage)?);
     let others = arms.iter().filter_map(|arm| match &arm.chain {
         ArmChain::Made(spec) if spec.certificate_bytes.is_none() && !arm.delivery.is_alone() => {
             Some((arm, spec))
@@ -242,7 +237,6 @@ pub(super) fn of_other_shape(arms: &[Arm]) -> Result<Vec<String>, Failure> {
         let has = Shape {
             intermediates: usize::from(spec.intermediates),
             timestamps: usize::from(spec.scts),
-            is_classical: false,
         };
         (has.keys() != shape.keys()).then(|| {
             format!(
@@ -259,22 +253,26 @@ pub(super) fn of_other_shape(arms: &[Arm]) -> Result<Vec<String>, Failure> {
 }
 
 /// What keys of ML-DSA in a chain of this shape come to; nothing of one that has post-quantum keys already.
-fn with_other_keys(arm: &Arm, shape: &Shape, cells: &[Cell]) -> Vec<Supposition> {
-    let keys = ["ml-dsa-44", "ml-dsa-65"]
-        .into_iter()
-        .filter(|_| shape.is_classical);
-    let supposed = keys.filter_map(|key| {
+fn with_other_keys(arm: &Arm, chain: &PublicChain, cells: &[Cell]) -> Vec<Supposition> {
+    let is_classical = chain.certificates.iter().all(|certificate| {
+        let key = explain_certificate(certificate).map(|explained| explained.key);
+        let key = key.ok().and_then(|key| key.parse::<KeyAlgorithm>().ok());
+        key.is_some_and(|key| !key.is_post_quantum())
+    });
+    if !is_classical {
+        return Vec::new();
+    }
+    let shape = Shape::of(chain);
+    let supposed = ["ml-dsa-44", "ml-dsa-65"].into_iter().filter_map(|key| {
         let other = format!("{}/{key}/{}", arm.group, shape.keys());
-        let what = format!("its keys are {key}");
-        supposed(what, &other.parse().ok()?, cells)
+        supposed(format!("its keys are {key}"), &other.parse().ok()?, cells)
     });
     supposed.collect()
 }
 
-/// The sizes of a user's own chain, for which no key is needed, and what there is to say of it.
+/// The sizes of a user's own chain, and what there is to say of it.
 pub(super) fn sizes(files: &PemFiles) -> Result<(Shown, Vec<String>), Failure> {
-    let chain = store()?.public(files).map_err(Failure::usage)?;
-    chain.order.as_ref().map_err(Failure::usage)?;
+    let chain = public(files)?;
     Ok((shown(&chain)?, lines(files, &chain.notes).collect()))
 }
 

@@ -225,6 +225,19 @@ fn what_loss_has_made_of_slow_start_is_not_told_as_bbr() {
     );
 }
 
+/// How sure a probe of this server is, whose window is in what it reports, or it reports to be uncertain.
+fn certainty_without_a_wrong_window(server: &Server, window: u32) -> Certainty {
+    let (findings, _) = probe(server);
+    let found = findings.window.unwrap();
+    let holds = found.least <= window && found.most.is_none_or(|most| window <= most);
+    assert!(
+        holds || found.certainty == Certainty::Uncertain,
+        "{server:?}: {found:?}: {:?}",
+        findings.looks
+    );
+    found.certainty
+}
+
 /// BBR's window grows by all that is acknowledged, used or not.
 #[test]
 fn windows_of_bbr_are_not_told_wrong() {
@@ -235,14 +248,7 @@ fn windows_of_bbr_are_not_told_wrong() {
                 flight,
                 ..server(window)
             };
-            let (findings, _) = probe(&server);
-            let found = findings.window.unwrap();
-            let holds = found.least <= window && found.most.is_none_or(|most| window <= most);
-            assert!(
-                holds || found.certainty == Certainty::Uncertain,
-                "{window}, {flight}: {found:?}: {:?}",
-                findings.looks
-            );
+            certainty_without_a_wrong_window(&server, window);
         }
     }
 }
@@ -275,15 +281,8 @@ fn a_window_behind_a_hello_retry_request_is_the_one_before_it() {
                     flight,
                     ..server(window)
                 };
-                let (findings, _) = probe(&server);
-                let found = findings.window.unwrap();
-                let holds = found.least <= window && found.most.is_none_or(|most| window <= most);
-                assert!(
-                    holds || found.certainty == Certainty::Uncertain,
-                    "{control:?} {window}, {flight}: {found:?}: {:?}",
-                    findings.looks
-                );
-                exact += usize::from(found.certainty == Certainty::Exact);
+                let certainty = certainty_without_a_wrong_window(&server, window);
+                exact += usize::from(certainty == Certainty::Exact);
             }
         }
         println!("{control:?}: {exact}");

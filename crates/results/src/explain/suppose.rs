@@ -36,16 +36,17 @@ pub fn suppositions(arm: &Arm, cells: &[Cell]) -> Vec<Supposition> {
         return Vec::new();
     }
     let others = surroundings(arm, spec).into_iter();
-    let supposed = others.filter_map(|(what, other)| {
+    let named = others.filter_map(|(what, other)| {
+        let supposed = supposed(what, &other.ok()?, cells)?;
         Some(Supposition {
             arm: Arm {
                 name: arm.name.clone(),
-                ..other.clone().ok()?
+                ..supposed.arm
             },
-            ..supposed(what, &other.ok()?, cells)?
+            ..supposed
         })
     });
-    supposed.collect()
+    named.collect()
 }
 
 /// What another arm in the place of one comes to; none where arithmetic does not know what it puts on the wire.

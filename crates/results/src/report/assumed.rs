@@ -12,19 +12,8 @@ use crate::study::{Arm, Assumption, Cell, Experiment, assumptions};
 /// flights.
 pub(super) fn turns(arm: &Arm, cells: &[Cell]) -> Option<String> {
     let own = handshake_flights(arm, cells)?;
-    let changes = windows(arm, &own, cells).into_iter().chain(
-        suppositions(arm, cells)
-            .into_iter()
-            .filter_map(|supposition| {
-                let change = change(&own, &supposition.flights, cells)?;
-                Some((supposition.what, change))
-            }),
-    );
-    let changes: Vec<(String, String)> = changes.collect();
-    let changes = changes
-        .iter()
-        .map(|(what, then)| (what.as_str(), then.clone()));
-    Some(format!("{} (by arithmetic).", conditions(changes)?))
+    let window = windows(arm, &own, cells);
+    stated(window, &own, &suppositions(arm, cells), cells)
 }
 
 /// What a larger first window saves, where all cells have the same.
@@ -45,10 +34,24 @@ fn windows(arm: &Arm, own: &[usize], cells: &[Cell]) -> Option<(String, String)>
 
 /// The same of what is known: `own` is the arm's flights, for each of the cells.
 pub(super) fn turned(own: &[usize], supposed: &[Supposition], cells: &[Cell]) -> Option<String> {
+    stated(None, own, supposed, cells)
+}
+
+/// What turns an answer, and then all else that does, as a sentence.
+fn stated(
+    first: Option<(String, String)>,
+    own: &[usize],
+    supposed: &[Supposition],
+    cells: &[Cell],
+) -> Option<String> {
     let changes = supposed.iter().filter_map(|supposition| {
         let change = change(own, &supposition.flights, cells)?;
-        Some((supposition.what.as_str(), change))
+        Some((supposition.what.clone(), change))
     });
+    let changes: Vec<(String, String)> = first.into_iter().chain(changes).collect();
+    let changes = changes
+        .iter()
+        .map(|(what, then)| (what.as_str(), then.clone()));
     Some(format!("{} (by arithmetic).", conditions(changes)?))
 }
 

@@ -48,19 +48,20 @@ pub(super) static PRIVATE: Reduction = Reduction {
     words: "the CA alone",
     had: Had::Experiments,
     support: "a draft of October 2026; no product is known",
-    whole: |arm| {
-        match &arm.chain {
-        ArmChain::Made(spec) if spec.scts > 0 => Err(
-            "the chain is a public site's, as it has timestamps, and needs cosigners that browsers know: ask with \
-             --chain-profile private"
-                .to_owned(),
-        ),
-        _ => as_it_is(arm),
-    }
-    },
+    whole: of_a_company,
     apply: |whole| (STANDALONE.apply)(whole)?.with("cosigners", "ca"),
     ..STANDALONE
 };
+
+/// Without timestamps, which public sites have.
+fn of_a_company(arm: &Arm) -> Result<Arm, String> {
+    const PUBLIC: &str = "the chain is a public site's, as it has timestamps, and needs cosigners that browsers know: ask with \
+                          --chain-profile private";
+    match &arm.chain {
+        ArmChain::Made(spec) if spec.scts > 0 => Err(PUBLIC.to_owned()),
+        _ => as_it_is(arm),
+    }
+}
 
 fn held(arm: &Arm) -> Option<u64> {
     match &arm.delivery {

@@ -84,13 +84,13 @@ impl Overview {
     fn down(&self) -> Markup {
         let lines = self.lines();
         if lines.len() <= DOWN {
-            return self.list(&lines.iter().collect::<Vec<_>>(), &self.caption());
+            return self.list(&lines, &self.caption());
         }
         html! {
             (self.first(&lines))
             details {
                 summary { "All " (lines.len()) }
-                (self.list(&lines.iter().collect::<Vec<_>>(), ""))
+                (self.list(&lines, ""))
             }
         }
     }
@@ -101,27 +101,15 @@ impl Overview {
             Leads::Later => "cost most",
             Leads::Sooner => "gain most wherever they are, and in all that is measured of them",
         };
-        let list = |overview: &Overview, lines: Vec<Line<'_>>, caption: &str| {
-            overview.list(&lines.iter().collect::<Vec<_>>(), caption)
-        };
-        let asked = self.asked.as_deref();
-        if let Some((asked, own)) = asked
-            .map(|asked| (asked, asked.lines()))
-            .filter(|(_, own)| own.len() <= DOWN)
-        {
-            return list(
-                asked,
-                self.sorted(&own),
-                &format!("What the answer is about. {}", asked.caption()),
-            );
+        let asked = self.asked.as_deref().map(|asked| (asked, asked.lines()));
+        if let Some((asked, own)) = asked.filter(|(_, own)| own.len() <= DOWN) {
+            let caption = format!("What the answer is about. {}", asked.caption());
+            return asked.list(&self.sorted(&own), &caption);
         }
         let mut shown = self.sorted(lines);
         shown.truncate(SHOWN);
-        list(
-            self,
-            shown,
-            &format!("The {SHOWN} that {which}. {}", self.caption()),
-        )
+        let caption = format!("The {SHOWN} that {which}. {}", self.caption());
+        self.list(&shown, &caption)
     }
 
     fn sorted<'a>(&self, lines: &[Line<'a>]) -> Vec<Line<'a>> {
@@ -155,10 +143,8 @@ impl Overview {
     }
 
     /// Those of a network that are compared with the same stand together, as the first of them.
-    fn list(&self, lines: &[&Line<'_>], caption: &str) -> Markup {
-        let groups = group_by(lines.iter().copied(), |line| {
-            (std::ptr::from_ref(line.row), line.than)
-        });
+    fn list(&self, lines: &[Line<'_>], caption: &str) -> Markup {
+        let groups = group_by(lines, |line| (std::ptr::from_ref(line.row), line.than));
         html! {
             table.answers.list style="--arms:1" {
                 caption { (caption) }
