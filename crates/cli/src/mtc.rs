@@ -207,7 +207,7 @@ impl Issue {
         let certificate = certificate.map_err(Failure::run)?;
         let properties = ca.log.id().standalone_properties();
         create_folder(&self.output)?;
-        let private = host.to_pem().map_err(Failure::run)?;
+        let private = lastbyte_pki::private_key_pem(host.private()).map_err(Failure::run)?;
         write_private(&key_file, &private)?;
         write_file(
             &certificate_file,

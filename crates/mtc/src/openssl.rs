@@ -99,15 +99,6 @@ impl SigningKey {
         SigningKey::new(id, PKey::private_key_from_pem(pem)?)
     }
 
-    /// The private key as PEM (PKCS #8).
-    ///
-    /// # Errors
-    ///
-    /// If OpenSSL can't write it.
-    pub fn to_pem(&self) -> Result<Vec<u8>, KeyError> {
-        Ok(self.key.private_key_to_pem_pkcs8()?)
-    }
-
     /// How it signs.
     pub fn algorithm(&self) -> SignatureAlgorithm {
         self.algorithm

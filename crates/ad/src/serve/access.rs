@@ -335,6 +335,7 @@ impl Drop for Entry {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use std::fs;
+    use std::os::unix::fs::PermissionsExt;
     use std::sync::Arc;
 
     use serde_json::Value;
@@ -354,6 +355,15 @@ mod tests {
             let line: Value = serde_json::from_str(&entry.line()).unwrap();
             assert_eq!(line["client"], told);
         }
+    }
+
+    #[test]
+    fn not_everybody_reads_who_the_clients_are() {
+        let folder = TempDir::new().unwrap();
+        let path = folder.path().join("access.log");
+        drop(AccessLog::open(AccessLogTo::File(path.clone())).unwrap());
+        let mode = path.metadata().unwrap().permissions().mode();
+        assert_eq!(mode & 0o007, 0, "{mode:o}");
     }
 
     #[test]

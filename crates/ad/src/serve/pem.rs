@@ -124,7 +124,7 @@ fn is_certificate(label: &[u8]) -> bool {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use openssl::pkey::PKey;
+    use openssl::pkey::{KeyType, PKey};
     use openssl::rsa::Rsa;
     use openssl::symm::Cipher;
 
@@ -152,6 +152,40 @@ mod tests {
         ] {
             assert_eq!(key(&pem).unwrap_err(), wrong);
         }
+    }
+
+    /// RFC 9881, section 6: the seed, what is made of it, or both.
+    #[test]
+    fn each_form_of_an_ml_dsa_key_is_read() {
+        for (size, kind) in [
+            (2560, KeyType::ML_DSA_44),
+            (4032, KeyType::ML_DSA_65),
+            (4896, KeyType::ML_DSA_87),
+        ] {
+            let made = PKey::private_key_from_seed(None, kind, None, &[7; 32]).unwrap();
+            let seed = lastbyte_providers::private_key_pkcs8(&made).unwrap();
+            let both = made.private_key_to_pkcs8().unwrap();
+            let expanded = of_expanded(&both, size);
+            for der in [seed, both, expanded] {
+                let pem = format!(
+                    "-----BEGIN PRIVATE KEY-----\n{}\n-----END PRIVATE KEY-----\n",
+                    openssl::base64::encode_block(&der)
+                );
+                assert!(key(pem.as_bytes()).unwrap().public_eq(&made), "{size}");
+            }
+        }
+    }
+
+    /// Of a key with both, one with what was made of the seed alone, which is so large.
+    fn of_expanded(both: &[u8], size: usize) -> Vec<u8> {
+        let element = |tag, content: &[u8]| {
+            let length = u16::try_from(content.len()).unwrap().to_be_bytes();
+            [&[tag, 0x82, length[0], length[1]], content].concat()
+        };
+        // Version and algorithm stand behind the header of the whole.
+        let head = &both[4..20];
+        let expanded = element(0x04, &both[both.len() - size..]);
+        element(0x30, &[head, &element(0x04, &expanded)].concat())
     }
 
     const TWO: &str = "subject=one\n-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n\

@@ -93,7 +93,8 @@ pub(super) fn make_ca(
     }
     let generate = |id: TrustAnchorId, path: PathBuf| {
         let key = SigningKey::generate(id, COSIGNER_ALGORITHM).map_err(Failure::run)?;
-        write_private(&path, &key.to_pem().map_err(Failure::run)?)?;
+        let pem = lastbyte_pki::private_key_pem(key.private()).map_err(Failure::run)?;
+        write_private(&path, &pem)?;
         Ok::<_, Failure>(key)
     };
     let mut written = vec![

@@ -108,6 +108,13 @@ fn a_new_ca_says_what_it_has_written_and_one_cosigner_vouches() {
     let expected = "ca: ca.pem (the certificate of CA 32473.1), ca-key.pem (its private key), \
                     mirror-9.pem and mirror-9-key.pem (the keys of mirror 9); its log begins with lastbyte mtc issue\n";
     assert_eq!(made, expected);
+    // By its seed alone, which everybody reads (RFC 9881, section 6): 54 bytes.
+    for key in ["ca/ca-key.pem", "ca/mirror-9-key.pem"] {
+        let pem = fs::read_to_string(folder.join(key)).unwrap();
+        let lines: Vec<_> = pem.lines().collect();
+        assert_eq!(lines.len(), 4, "{pem}");
+        assert_eq!(lines[1].len() + lines[2].len(), 72, "{pem}");
+    }
     succeed(&["ca", "alone"], folder);
     succeed(&["issue", "alone", "a.example", "-o", "host"], folder);
     let verified = succeed(

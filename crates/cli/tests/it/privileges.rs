@@ -6,7 +6,7 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::process::Command;
 
-use crate::common::{Ended, at, need_live_engine, need_root, run};
+use crate::common::{Ended, at, lastbyte, need_live_engine, need_root, run};
 use tempfile::TempDir;
 
 const NOBODY: u32 = 65534;
@@ -34,6 +34,29 @@ const COMPARE: &[&str] = &[
     "-o",
     "rows.csv",
 ];
+
+/// Whoever built a kernel, it can't reach the network, nor gain what its caller does not have.
+#[test]
+fn a_guest_kernel_gains_no_rights_and_sees_no_network() {
+    need_root();
+    let step = |program: &str| {
+        let parent = std::process::id().to_string();
+        let mut command = lastbyte(["__boot", &parent, "anywhere", "/bin/sh", "-c", program]);
+        let ended = run(&mut command);
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        ended.stdout
+    };
+    assert_eq!(
+        step("grep NoNewPrivs /proc/self/status"),
+        "NoNewPrivs:\t1\n"
+    );
+    let network = step("readlink /proc/self/ns/net");
+    let own = fs::read_link("/proc/self/ns/net").unwrap();
+    assert_ne!(network.trim_end(), own.to_str().unwrap());
+    let devices = step("tail -n +3 /proc/net/dev");
+    let mut names = devices.lines().map(|line| line.split(':').next().unwrap());
+    assert!(names.all(|name| name.trim() == "lo"), "{devices}");
+}
 
 /// A user who is not root, with a home of their own.
 struct User {

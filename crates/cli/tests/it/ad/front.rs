@@ -289,22 +289,7 @@ fn silent_clients_do_not_use_up_the_files_of_a_server() {
     let nginx = "listen 127.0.0.1:8080; location / { return 200 hello; }";
     let _nginx = start_nginx(files.folder.path(), &[nginx]);
     // For 50 connections: each takes two, and 64 are kept for the rest.
-    let mut command = Command::new("sh");
-    command.args(["-c", "ulimit -n 164 && exec \"$@\"", "sh"]);
-    command.arg(lastbyte([""; 0]).get_program());
-    command.args([
-        "ad",
-        "serve",
-        "--listen",
-        SERVER,
-        "--backend",
-        "127.0.0.1:8080",
-    ]);
-    command
-        .arg("--chain")
-        .arg(&files.chain)
-        .arg("--key")
-        .arg(&files.key);
+    let mut command = serve_with_descriptors(&files, 164);
     let server = Program::start(&mut command);
     server.line_with("serving on");
     let silent: Vec<_> = (0..200)
@@ -316,6 +301,28 @@ fn silent_clients_do_not_use_up_the_files_of_a_server() {
     kill(server.pid(), Signal::SIGHUP).unwrap();
     server.line_with("the chains are loaded again");
     drop(silent);
+}
+
+#[test]
+fn too_few_descriptors_are_told_before_anybody_connects() {
+    let files = Files::new(&chain("ecdsa-p256"));
+    // Each connection takes two, and 64 are kept for the rest: one too few for 16.
+    let refused = run(&mut serve_with_descriptors(&files, 64 + 2 * 16 - 1));
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    let expected = "files for 15 connections at a time, and fewer than 16 serve nobody: raise the limit (ulimit -n, LimitNOFILE=)";
+    assert!(refused.stderr.contains(expected), "{refused:?}");
+}
+
+/// A server with so many file descriptors.
+fn serve_with_descriptors(files: &Files, descriptors: usize) -> Command {
+    let mut command = Command::new("sh");
+    let script = format!("ulimit -n {descriptors} && exec \"$@\"");
+    command.args(["-c", &script, "sh"]);
+    command.arg(lastbyte([""; 0]).get_program());
+    command.args(["ad", "serve", "--listen", SERVER]);
+    command.args(["--backend", "127.0.0.1:8080", "--chain"]);
+    command.arg(&files.chain).arg("--key").arg(&files.key);
+    command
 }
 
 /// What curl gets, from an address of its own.
