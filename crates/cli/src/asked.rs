@@ -106,6 +106,21 @@ pub(super) fn arm(text: &str, chains: Chains) -> Result<Arm, Failure> {
     Ok(arm)
 }
 
+/// Two that are compared. Where the chain of one is the user's own, one that is made for the other has its shape, unless it says
+/// another or a profile was named: so their keys alone differ.
+pub(super) fn pair(texts: [&str; 2], chains: Chains) -> Result<[Arm; 2], Failure> {
+    let [one, other] = [parsed(texts[0])?, parsed(texts[1])?];
+    own::fetch([&one, &other])?;
+    let pair = match chains.chain_profile {
+        None => [
+            own::in_shape_of(&other, one.clone())?,
+            own::in_shape_of(&one, other)?,
+        ],
+        Some(_) => [one, other],
+    };
+    Ok(pair.map(|arm| chains.of(&arm)))
+}
+
 /// The same with what it is called in front, if that is said: `today=x25519/ecdsa-p256`.
 pub(super) fn named(text: &str) -> Result<Arm, String> {
     let said = text.split_once('=').filter(|(name, _)| !name.contains('/'));

@@ -216,6 +216,24 @@ impl Shape {
     }
 }
 
+/// A made arm with as many certificates and timestamps around its keys as a user's own chain has, so that keys alone are exchanged;
+/// as it is where it says itself how many, or where there is no such chain.
+pub(super) fn in_shape_of(own: &Arm, made: Arm) -> Result<Arm, Failure> {
+    let (ArmChain::Pem(files), ArmChain::Made(spec)) = (&own.chain, &made.chain) else {
+        return Ok(made);
+    };
+    let says = ["intermediates", "scts", "sct_algorithm"].map(|key| made.says(key));
+    if says.contains(&true) || spec.certificate_bytes.is_some() || made.delivery.is_alone() {
+        return Ok(made);
+    }
+    let shape = Shape::of(&store()?.public(files).map_err(Failure::usage)?);
+    let [intermediates, timestamps] =
+        [shape.intermediates, shape.timestamps].map(|count| count.to_string());
+    let said = [("intermediates", &*intermediates), ("scts", &timestamps)];
+    // A chain that is longer than any that is made stays as it is, and is told of.
+    Ok(made.with_all(&said).unwrap_or(made))
+}
+
 /// What to say where a user's own chain is compared with made ones that have other certificates around their keys: a line for each,
 /// with the arm that differs in keys alone.
 pub(super) fn of_other_shape(arms: &[Arm]) -> Result<Vec<String>, Failure> {

@@ -116,10 +116,7 @@ fn percentiles() -> Vec<Percentile> {
 
 impl Command {
     pub(super) fn run(self, arguments: &[OsString]) -> Result<(), Failure> {
-        let (today, planned) = (
-            asked::arm(&self.today, self.chains)?,
-            asked::arm(&self.planned, self.chains)?,
-        );
+        let [today, planned] = asked::pair([&self.today, &self.planned], self.chains)?;
         let shapes = own::of_other_shape(&[today.clone(), planned.clone()])?;
         let supposed = [own::notes_of(&today)?, own::notes_of(&planned)?, shapes].concat();
         if today.label == planned.label {

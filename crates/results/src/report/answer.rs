@@ -447,17 +447,31 @@ impl<'a> Differences<'a> {
         self.measured.iter().all(|one| one.told == Told::Unknown)
     }
 
-    /// Where nothing was shown.
+    /// Where nothing was shown: by name where that is one place or two.
     fn elsewhere(&self) -> String {
-        match self.measured.len() - self.shown.len() {
-            0 => String::new(),
-            others => format!(
-                ", and in {others} of {} cases no difference was shown",
+        let mut others = self.measured.iter().filter(|one| one.told != Told::Shown);
+        let places: Vec<String> = (others.by_ref().take(MOST_PLACES + 1))
+            .map(|one| place(one.cell))
+            .collect();
+        match &*places {
+            [] => String::new(),
+            places if places.len() <= MOST_PLACES => {
+                format!(
+                    ", and at {} no difference was shown",
+                    places.join(" and at ")
+                )
+            }
+            _ => format!(
+                ", and in {} of {} cases no difference was shown",
+                self.measured.len() - self.shown.len(),
                 self.measured.len()
             ),
         }
     }
 }
+
+/// Cells are named in a sentence where they are no more than that.
+const MOST_PLACES: usize = 2;
 
 fn trend(shown: &[&Difference<'_>]) -> Trend {
     match (shown.first(), shown.last()) {
@@ -675,17 +689,11 @@ fn last_clause(differences: &Differences<'_>, percentile: Percentile, comes: &st
     }
     let mut shown = differences.shown();
     // The least and the most of many are those that luck has moved furthest.
-    let count = shown.len();
+    let mut unsure = Vec::new();
     if shown.iter().any(|one| one.is_sure()) {
-        shown.retain(|one| one.is_sure());
+        (shown, unsure) = shown.into_iter().partition(|one| one.is_sure());
     }
-    let unsure = match count - shown.len() {
-        0 => String::new(),
-        unsure => format!(
-            ", in {unsure} of {} cases by an amount that luck hides",
-            differences.measured.len()
-        ),
-    };
+    let unsure = amounts_that_luck_hides(&unsure, differences.measured.len());
     let (Some(least), Some(most)) = (shown.first(), shown.last()) else {
         let what = match comes {
             PAGE => "its page",
@@ -718,6 +726,32 @@ fn last_clause(differences: &Differences<'_>, percentile: Percentile, comes: &st
         ),
     };
     comes + &because_of_the_window(&shown, percentile) + &unsure + &differences.elsewhere()
+}
+
+/// `, by 0.7 % to 20 % later at loss 3%, 50KiB`: where there is a difference whose size is luck's.
+fn amounts_that_luck_hides(unsure: &[&Difference<'_>], cases: usize) -> String {
+    let amount = |difference: &&Difference<'_>| {
+        let (low, high) = (difference.interval.low?.0, difference.interval.high?.0);
+        let way = if low >= 0.0 { "later" } else { "earlier" };
+        let [least, most] = if low >= 0.0 {
+            [low, high]
+        } else {
+            [-high, -low]
+        };
+        let [least, most] = [least, most].map(|bound| percent(Percent(bound)));
+        Some(format!(
+            ", {least} to {most} {way} at {}",
+            place(difference.cell)
+        ))
+    };
+    let amounts: Option<Vec<String>> = unsure.iter().map(amount).collect();
+    match amounts {
+        Some(amounts) if amounts.len() <= MOST_PLACES => amounts.concat(),
+        _ => format!(
+            ", in {} of {cases} cases by an amount that luck hides",
+            unsure.len()
+        ),
+    }
 }
 
 /// How the larger of two handshakes has moved the response that follows it.

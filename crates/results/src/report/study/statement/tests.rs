@@ -21,7 +21,7 @@ use crate::report::study::{described, finding, page};
 use crate::report::tests::errors;
 use crate::report::text::digits;
 use crate::results::number::percent;
-use crate::results::{Metric, Percent, Sample, fixtures};
+use crate::results::{Interval, Metric, Percent, Sample, fixtures};
 use crate::study::{Connections, Plot, Study};
 
 fn said(findings: &Findings) -> Vec<Statement> {
@@ -323,7 +323,12 @@ fn assert_shown(findings: &Findings) {
             let metrics = metrics.flat_map(|arm| Metric::ALL.map(|metric| arm.metric(metric)));
             metrics
                 .filter_map(|metric| metric.difference(percentile, summary.critical))
-                .map(|increase| percent(Percent(increase.value.0.abs())))
+                // Where luck hides how large it is, its interval is told.
+                .flat_map(|increase| {
+                    let Interval { low, high } = increase.interval;
+                    [Some(increase.value), low, high].into_iter().flatten()
+                })
+                .map(|number| percent(Percent(number.0.abs())))
                 .collect()
         };
         let [shown, shown_latest] = [representative, latest].map(shown_at);
