@@ -2,6 +2,7 @@
 
 mod recorded;
 mod recorders;
+mod redirects;
 
 use std::collections::BTreeSet;
 

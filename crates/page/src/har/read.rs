@@ -9,6 +9,7 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use thiserror::Error;
+use url::Url;
 
 use self::observed::{Span, timed};
 use crate::cdp::origin;
@@ -445,10 +446,10 @@ fn in_words(problem: &str) -> String {
 fn parsed(place: usize, text: &RawValue) -> Result<Entry, HarError> {
     #[derive(Deserialize)]
     struct Named {
-        request: Url,
+        request: Request,
     }
     #[derive(Deserialize)]
-    struct Url {
+    struct Request {
         url: String,
     }
     serde_json::from_str(text.get()).map_err(|error| {
@@ -660,22 +661,11 @@ fn bare(url: &str) -> &str {
     url.split('#').next().unwrap_or(url)
 }
 
-/// Where a redirect leads, from where it is.
-fn resolved(url: &str, location: &str) -> String {
-    let here = origin(url);
-    if location.contains("://") {
-        location.to_owned()
-    } else if let Some(name) = location.strip_prefix("//") {
-        let scheme = url.split("://").next().unwrap_or_default();
-        format!("{scheme}://{name}")
-    } else if location.starts_with('/') {
-        format!("{here}{location}")
-    } else {
-        let path = bare(url).split('?').next().unwrap_or_default();
-        let folder = path.rfind('/').filter(|at| *at >= here.len());
-        let folder = folder.and_then(|at| path.get(..=at));
-        format!("{}{location}", folder.unwrap_or(&format!("{here}/")))
-    }
+/// A URL as browsers write it, without what stays in the browser. None of a text that is no URL.
+fn normalized(url: &str) -> Option<Url> {
+    let mut url = Url::parse(url).ok()?;
+    url.set_fragment(None);
+    Some(url)
 }
 
 fn resources(entries: &[&Entry], spans: &[Span]) -> Result<Vec<Resource>, HarError> {
@@ -813,11 +803,13 @@ fn resources(entries: &[&Entry], spans: &[Span]) -> Result<Vec<Resource>, HarErr
 /// nowhere.
 fn leads(entries: &[&Entry]) -> Vec<Option<usize>> {
     let mut leads = vec![None; entries.len()];
-    let mut waiting: HashMap<String, Vec<usize>> = HashMap::new();
+    let mut waiting: HashMap<Url, Vec<usize>> = HashMap::new();
     for (place, entry) in entries.iter().enumerate() {
-        let url = bare(&entry.request.url);
+        let Some(url) = normalized(&entry.request.url) else {
+            continue;
+        };
         // The first one that waits for it.
-        let from = waiting.get_mut(url).filter(|from| !from.is_empty());
+        let from = waiting.get_mut(&url).filter(|from| !from.is_empty());
         if let Some(from) = from.map(|from| from.remove(0))
             && let Some(lead) = leads.get_mut(from)
         {
@@ -828,8 +820,12 @@ fn leads(entries: &[&Entry]) -> Vec<Option<usize>> {
             redirect_url,
             ..
         } = &entry.response;
-        if (300.0..400.0).contains(status) && !redirect_url.is_empty() {
-            let target = resolved(url, bare(redirect_url));
+        // Browsers write the field `Location` as it was sent: relative to where it is (RFC 9110, section 10.2.2).
+        if (300.0..400.0).contains(status)
+            && !redirect_url.is_empty()
+            && let Ok(mut target) = url.join(redirect_url)
+        {
+            target.set_fragment(None);
             waiting.entry(target).or_default().push(place);
         }
     }
