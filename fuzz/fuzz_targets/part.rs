@@ -7,8 +7,8 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use lastbyte::results::{
-    CpuCosts, Dns, EngineReport, Environment, Lateness, Outcome, PageLoad, Part, PartHeader,
-    Resumption, Row, TcpStats, Times, Validity, Wire, write_part,
+    Cause, CpuCosts, Dns, EngineReport, Environment, FailureKind, Lateness, Outcome, PageLoad,
+    Part, PartHeader, Resumption, Row, TcpStats, Times, Validity, Wire, write_part,
 };
 use lastbyte::study::{BlockId, Study};
 use lastbyte_fuzz::pieces;
@@ -55,7 +55,10 @@ static PART: LazyLock<(Part, Vec<u8>)> = LazyLock::new(|| {
     let row = |index| Row {
         index,
         block: 0,
-        outcome: Outcome::Failed("reset".to_owned()),
+        outcome: Outcome::Failed {
+            cause: Cause::Client(FailureKind::Socket),
+            reason: "reset".to_owned(),
+        },
         times: Times {
             connect: Some(Duration::from_millis(index.into())),
             ..Times::default()

@@ -1,5 +1,6 @@
 //! The row: what one connection did.
 
+use std::fmt;
 use std::time::Duration;
 
 use lastbyte_link::named;
@@ -40,8 +41,104 @@ pub enum Outcome {
     Completed,
     /// It did not finish within the timeout.
     TimedOut,
-    /// It failed, with the reason in one line.
-    Failed(String),
+    /// It failed.
+    Failed {
+        /// Why, as connections that fail alike have it.
+        cause: Cause,
+        /// Why, in one line.
+        reason: String,
+    },
+}
+
+/// Why a connection failed, without the numbers and words in which one failure differs from the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Cause {
+    /// The rows are of an earlier version, which had reasons alone.
+    Unknown,
+    /// DNS gave no address.
+    Dns,
+    /// The client could not go on, and the server had not failed.
+    Client(FailureKind),
+    /// The server could not go on.
+    Server(FailureKind),
+    /// The browser did not load the page.
+    PageLoad,
+    /// The browser did not get a resource of the page.
+    PageResource,
+    /// A handshake of the page was not what the arm says.
+    PageHandshake,
+}
+
+/// What one end of a connection failed of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum FailureKind {
+    /// `connect()` failed.
+    Connect,
+    /// The socket failed later.
+    Socket,
+    /// The peer sent an alert.
+    Refused,
+    /// The peer's certificates were not accepted.
+    Certificate,
+    /// TLS could not go on for another reason.
+    Tls,
+    /// The peer closed the connection during the handshake.
+    ClosedInHandshake,
+    /// The peer closed it before the last request.
+    ClosedBeforeRequest,
+    /// The peer closed it before the end of the response.
+    ClosedInResponse,
+    /// The peer sent more than was asked for.
+    TooMuchData,
+    /// The response is not what was asked for.
+    Response,
+    /// No buffer holds a record of this size.
+    RecordTooLarge,
+}
+
+named!(FailureKind, {
+    Connect => "connect",
+    Socket => "socket",
+    Refused => "refused",
+    Certificate => "certificate",
+    Tls => "tls",
+    ClosedInHandshake => "closed-in-handshake",
+    ClosedBeforeRequest => "closed-before-request",
+    ClosedInResponse => "closed-in-response",
+    TooMuchData => "too-much-data",
+    Response => "response",
+    RecordTooLarge => "record-too-large",
+});
+
+impl Cause {
+    /// All that there are.
+    pub fn all() -> impl Iterator<Item = Cause> {
+        let whole = [
+            Cause::Unknown,
+            Cause::Dns,
+            Cause::PageLoad,
+            Cause::PageResource,
+            Cause::PageHandshake,
+        ];
+        (whole.into_iter())
+            .chain(FailureKind::ALL.map(Cause::Client))
+            .chain(FailureKind::ALL.map(Cause::Server))
+    }
+}
+
+/// As files have it: `client-closed-in-response`.
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Cause::Unknown => f.write_str("unknown"),
+            Cause::Dns => f.write_str("dns"),
+            Cause::Client(kind) => write!(f, "client-{kind}"),
+            Cause::Server(kind) => write!(f, "server-{kind}"),
+            Cause::PageLoad => f.write_str("page-load"),
+            Cause::PageResource => f.write_str("page-resource"),
+            Cause::PageHandshake => f.write_str("page-handshake"),
+        }
+    }
 }
 
 /// Times of one connection, from just before `connect()`.

@@ -284,7 +284,7 @@ fn failures(clients: PreparedArm, servers: PreparedArm) -> Vec<String> {
     let run = measure(prepared, cell(link(), Bytes(1000)), 2, TIMEOUT);
     let rows = run.samples.into_iter().flat_map(|sample| sample.rows);
     rows.map(|row| match row.outcome {
-        Outcome::Failed(reason) => {
+        Outcome::Failed { reason, .. } => {
             // TCP was there, and no data came.
             assert!(row.times.connect.is_some());
             assert_eq!(row.times.ttfb, None);

@@ -3,7 +3,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use crate::common::{cell, measure, prepare};
-use lastbyte::results::{Outcome, Row};
+use lastbyte::results::{Cause, FailureKind, Outcome, Row};
 use lastbyte_link::{Bytes, Direction, Link};
 use lastbyte_pki::{Chain, PkiError, test_chains};
 use lastbyte_tls::observer::Message;
@@ -118,7 +118,7 @@ fn a_client_that_sends_garbage() {
 fn half_fail(fault: Fault, reason: &str) -> Vec<Row> {
     let failed = half(fault);
     for row in &failed {
-        let Outcome::Failed(told) = &row.outcome else {
+        let Outcome::Failed { reason: told, .. } = &row.outcome else {
             panic!("{:?}", row.outcome);
         };
         assert!(told.starts_with(reason), "{told}");
@@ -300,7 +300,11 @@ fn chains_that_a_client_must_refuse() {
         assert_eq!(rows.len(), 2);
         for row in rows {
             let expected = format!("client: certificate verification failed: {reason}");
-            assert_eq!(row.outcome, Outcome::Failed(expected));
+            let failed = Outcome::Failed {
+                cause: Cause::Client(FailureKind::Certificate),
+                reason: expected,
+            };
+            assert_eq!(row.outcome, failed);
             assert_eq!(row.times.handshake, None);
             assert!(row.wire.bytes(Message::Certificate) > 0);
             // The alert is on its way. OpenSSL does not encrypt it yet: 5 bytes of header, 2 of alert.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use lastbyte_link::{Side, Time};
 use lastbyte_tls::observer::Observer;
 use lastbyte_tls::{KeyLog, Retry};
+use nix::errno::Errno;
 
 use super::channel::Channel;
 use super::delivery::Lookup;
@@ -14,7 +15,7 @@ use super::dns::{Question, ResolverAnswer};
 use super::exchange::{Client, Clock, Exchange, Notes, Server, Source, Turn};
 use super::failure::Failure;
 use super::sys;
-use crate::results::{Dns, Outcome, TcpStats, Times};
+use crate::results::{Cause, Dns, FailureKind, Outcome, TcpStats, Times};
 
 /// Both ends of one connection.
 pub(crate) struct Pair<'a> {
@@ -258,17 +259,25 @@ impl<'a> Pair<'a> {
         }
         let server = self.server.as_ref()?;
         match server.failure() {
-            Some(failure) => Some(Outcome::Failed(format!("server: {failure}"))),
+            Some(failure) => Some(Outcome::Failed {
+                cause: Cause::Server(failure.kind()),
+                reason: format!("server: {failure}"),
+            }),
             None => server.is_done().then_some(Outcome::Completed),
         }
     }
 
     fn client_failed(&self, failure: &Failure) -> Outcome {
-        let cause = self.server.as_ref().and_then(Server::failure);
-        Outcome::Failed(match cause {
-            Some(cause) => format!("server: {cause}; client: {failure}"),
-            None => format!("client: {failure}"),
-        })
+        match self.server.as_ref().and_then(Server::failure) {
+            Some(first) => Outcome::Failed {
+                cause: Cause::Server(first.kind()),
+                reason: format!("server: {first}; client: {failure}"),
+            },
+            None => Outcome::Failed {
+                cause: Cause::Client(failure.kind()),
+                reason: format!("client: {failure}"),
+            },
+        }
     }
 }
 
@@ -282,6 +291,22 @@ impl Abandoned {
             observer: self.notes.observer,
             keys: self.keys,
         }
+    }
+}
+
+/// Of a connection whose DNS servers gave no address.
+pub(crate) fn could_not_resolve(reason: &str) -> Outcome {
+    Outcome::Failed {
+        cause: Cause::Dns,
+        reason: format!("DNS: {reason}"),
+    }
+}
+
+/// Of one whose client's `connect()` failed at once.
+pub(crate) fn could_not_connect(error: Errno) -> Outcome {
+    Outcome::Failed {
+        cause: Cause::Client(FailureKind::Connect),
+        reason: format!("client: connect: {error}"),
     }
 }
 

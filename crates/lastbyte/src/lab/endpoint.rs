@@ -20,7 +20,9 @@ use nix::sys::socket::{
 
 use super::LabError;
 use super::channel::{Input, SCRATCH, TcpChannel};
-use super::connection::{EndedConnection, KernelClock, Next, Pair};
+use super::connection::{
+    EndedConnection, KernelClock, Next, Pair, could_not_connect, could_not_resolve,
+};
 use super::delivery::{Lookup, PreparedDelivery};
 use super::dns::{FIRST, Resolver, ResolverAnswer};
 use super::exchange::{Exchange, Turn};
@@ -301,7 +303,7 @@ impl<'a> Endpoints<'a> {
                 let lookup = self.lookups[place].take();
                 self.connect(slot, server, lookup)?;
             }
-            Some(Err(reason)) => self.end(slot, Outcome::Failed(format!("DNS: {reason}"))),
+            Some(Err(reason)) => self.end(slot, could_not_resolve(&reason)),
             None => {}
         }
         // It may have waited for this answer alone.
@@ -539,10 +541,6 @@ pub(crate) fn client_socket_address(address: Ipv4Addr, attempt: Attempt) -> Sock
         Attempt::Second => SECOND_CLIENT_PORT,
     };
     SockaddrIn::from(SocketAddrV4::new(address, port))
-}
-
-fn could_not_connect(error: Errno) -> Outcome {
-    Outcome::Failed(format!("client: connect: {error}"))
 }
 
 /// Where clients call.

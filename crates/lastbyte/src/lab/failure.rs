@@ -4,6 +4,8 @@ use std::io;
 
 use lastbyte_tls::TlsError;
 
+use crate::results::FailureKind;
+
 /// What ends a connection before it has done what it should.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
@@ -30,6 +32,25 @@ pub(crate) enum Failure {
     RecordTooLarge(usize),
 }
 
+impl Failure {
+    /// What it has in common with others of its kind.
+    pub(crate) fn kind(&self) -> FailureKind {
+        match self {
+            Failure::Connect(_) => FailureKind::Connect,
+            Failure::Socket(_) => FailureKind::Socket,
+            Failure::Tls(TlsError::Refused(_)) => FailureKind::Refused,
+            Failure::Tls(TlsError::Certificate { .. }) => FailureKind::Certificate,
+            Failure::Tls(_) => FailureKind::Tls,
+            Failure::PeerClosed(During::Handshake) => FailureKind::ClosedInHandshake,
+            Failure::PeerClosed(During::Request) => FailureKind::ClosedBeforeRequest,
+            Failure::PeerClosed(During::Response { .. }) => FailureKind::ClosedInResponse,
+            Failure::TooMuchData => FailureKind::TooMuchData,
+            Failure::Response(_) => FailureKind::Response,
+            Failure::RecordTooLarge(_) => FailureKind::RecordTooLarge,
+        }
+    }
+}
+
 /// When a peer closed the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum During {
@@ -45,4 +66,44 @@ pub(crate) enum During {
         /// Bytes.
         missing: u64,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::collections::BTreeSet;
+
+    use lastbyte_tls::Alert;
+
+    use super::*;
+
+    #[test]
+    fn a_failure_has_one_kind_whatever_its_numbers() {
+        let failures = |number: u8| {
+            let refused = TlsError::Refused(Alert(number));
+            let certificate = TlsError::Certificate {
+                reason: format!("depth {number}"),
+            };
+            [
+                Failure::Connect(io::Error::from_raw_os_error(number.into())),
+                Failure::Socket(io::Error::from_raw_os_error(number.into())),
+                refused.into(),
+                certificate.into(),
+                TlsError::RecordLength(number.into()).into(),
+                Failure::PeerClosed(During::Handshake),
+                Failure::PeerClosed(During::Request),
+                Failure::PeerClosed(During::Response {
+                    missing: number.into(),
+                }),
+                Failure::TooMuchData,
+                Failure::Response(format!("has {number} bytes")),
+                Failure::RecordTooLarge(number.into()),
+            ]
+        };
+        let kinds = |number| failures(number).map(|failure| failure.kind());
+        assert_eq!(kinds(1), kinds(42));
+        let all: BTreeSet<FailureKind> = kinds(1).into();
+        assert_eq!(all.len(), FailureKind::ALL.len());
+    }
 }

@@ -199,6 +199,7 @@ struct ArmDocument<'a> {
 
 #[derive(Serialize)]
 struct FailureDocument<'a> {
+    cause: String,
     reason: &'a str,
     connections: u32,
 }
@@ -544,9 +545,11 @@ impl<'a> ArmDocument<'a> {
             failures: arm
                 .failures
                 .iter()
-                .map(|(reason, connections)| FailureDocument {
-                    reason,
-                    connections: *connections,
+                .map(|failures| FailureDocument {
+                    cause: (failures.cause)
+                        .map_or_else(|| "timed-out".to_owned(), |cause| cause.to_string()),
+                    reason: &failures.reason,
+                    connections: failures.connections,
                 })
                 .collect(),
             shares,

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::*;
-use crate::results::fixtures::{CLASSICAL, HYBRID, MIXED, cell, experiment, samples};
+use crate::results::fixtures::{CLASSICAL, HYBRID, MIXED, cell, experiment, failed, samples};
 use crate::results::rows::Origin;
 use crate::results::{
     Environment, Host, Metric, Moment, Outcome, Percentile, Sample, Saved, Summary, Validity,
@@ -42,7 +42,7 @@ pub(super) fn troubled() -> Summary {
     let mut samples = samples(&experiment);
     for row in &mut samples[4].rows[..9] {
         row.outcome = match row.index % 4 {
-            0 => Outcome::Failed("connection reset by the peer".into()),
+            0 => failed("connection reset by the peer"),
             _ => Outcome::TimedOut,
         };
     }

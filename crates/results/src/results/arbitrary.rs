@@ -8,7 +8,7 @@ use proptest::option;
 use proptest::prelude::*;
 
 use super::{
-    ChainSignal, Compression, DeliveryOutcome, Dns, EarlyData, FailedAttempt, HelloDigest,
+    Cause, ChainSignal, Compression, DeliveryOutcome, Dns, EarlyData, FailedAttempt, HelloDigest,
     Lateness, Outcome, PageLoad, Resumption, Row, TcpStats, Times, Wire,
 };
 
@@ -17,7 +17,10 @@ pub(crate) fn row() -> impl Strategy<Value = Row> {
     let outcome = prop_oneof![
         Just(Outcome::Completed),
         Just(Outcome::TimedOut),
-        text().prop_map(Outcome::Failed),
+        (0..Cause::all().count(), text()).prop_map(|(cause, reason)| Outcome::Failed {
+            cause: Cause::all().nth(cause).unwrap(),
+            reason,
+        }),
     ];
     let tcp = || option::of(tcp());
     (

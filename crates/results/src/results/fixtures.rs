@@ -10,8 +10,9 @@ use lastbyte_sizes::framing::{MSS, RECORD_HEADER};
 use lastbyte_sizes::{Group, Message, MessageSizes};
 
 use super::{
-    Beside, Dns, EngineReport, Environment, Folder, Lateness, Manifest, Outcome, PageLoad,
-    PartHeader, Resumption, Row, Sample, Start, TcpStats, Times, Validity, Wire, write_part,
+    Beside, Cause, Dns, EngineReport, Environment, FailureKind, Folder, Lateness, Manifest,
+    Outcome, PageLoad, PartHeader, Resumption, Row, Sample, Start, TcpStats, Times, Validity, Wire,
+    write_part,
 };
 use crate::study::{
     Arm, ArmChain, BlockId, Buffers, Cell, Connections, EngineName, Experiment, Study,
@@ -35,6 +36,14 @@ pub fn cell(loss: &str, data: &str) -> Cell {
         link: Link::symmetric(Duration::from_millis(35), direction),
         data: data.parse().unwrap(),
         ..Cell::default()
+    }
+}
+
+/// A connection whose client's socket failed, with this reason.
+pub fn failed(reason: impl Into<String>) -> Outcome {
+    Outcome::Failed {
+        cause: Cause::Client(FailureKind::Socket),
+        reason: reason.into(),
     }
 }
 

@@ -38,8 +38,8 @@ mod waiting;
 mod warning;
 
 pub use crate::row::{
-    ChainSignal, Compression, Dns, EarlyData, FailedAttempt, HelloDigest, Lateness, Outcome,
-    PageLoad, Resumption, Row, TcpStats, Times, Wire,
+    Cause, ChainSignal, Compression, Dns, EarlyData, FailedAttempt, FailureKind, HelloDigest,
+    Lateness, Outcome, PageLoad, Resumption, Row, TcpStats, Times, Wire,
 };
 pub use budget::{Budget, BudgetError, Known, Need, Spending, Spent};
 pub use check::{check, check_page_wire, check_wire};
@@ -65,8 +65,8 @@ pub use saved::{Moment, SILENT, Saved, SavedError};
 pub use since::{Pairing, Since};
 pub use stats::{Estimate, Interval, Level, Percent};
 pub use summary::{
-    Absent, ArmSummary, CellSummary, Measured, MetricSummary, Role, ServerFlights, Shares, Summary,
-    Typical, WireSummary,
+    Absent, ArmSummary, CellSummary, Failures, Measured, MetricSummary, Reasons, Role,
+    ServerFlights, Shares, Summary, Typical, WireSummary,
 };
 pub use threshold::{Bound, Comparison, Threshold, ThresholdError, ThresholdProblem, Verdict};
 pub use waiting::{Side as ComparedSide, Slower, Step, Waiting, waiting};

@@ -17,13 +17,13 @@ use super::expected::{linux_buffers_matter, sent_again};
 use super::modes::modes;
 use super::stats::{self, Level, Percentiles, Series, count};
 use super::summary::{
-    Absent, ArmSummary, CellSummary, MetricSummary, Role, ServerFlights, Summary, Typical,
-    WireSummary,
+    Absent, ArmSummary, CellSummary, Failures, MetricSummary, Reasons, Role, ServerFlights,
+    Summary, Typical, WireSummary,
 };
 use super::waiting::{Side as ComparedSide, Waiting, waiting};
 use super::{
-    Contents, DeliveryOutcome, Metric, Outcome, PageLoad, Percentile, Row, Sample, Wire, family,
-    look, problems,
+    Cause, Contents, DeliveryOutcome, Metric, Outcome, PageLoad, Percentile, Row, Sample, Wire,
+    family, look, problems,
 };
 use crate::study::{Arm, Cell, Experiment, distinctions};
 
@@ -384,34 +384,33 @@ impl MetricSummary {
     }
 }
 
-/// A reason without the bytes that were missing, in which connections that failed for one cause differ.
-fn cause(reason: &str) -> String {
-    const MISSING: &str = " bytes before the end";
-    let mut cause = String::new();
-    let mut rest = reason;
-    while let Some((before, after)) = rest.split_once(MISSING) {
-        let text = before.trim_end_matches(|c: char| c.is_ascii_digit());
-        cause.push_str(text);
-        cause.push_str("some");
-        cause.push_str(MISSING);
-        rest = after;
-    }
-    cause + rest
-}
-
-/// Reasons with how many connections failed for them, the most frequent first.
-fn failures(rows: &[Row]) -> Vec<(String, u32)> {
-    let mut counts: BTreeMap<String, u32> = BTreeMap::new();
+/// Causes with how many connections failed for them, the most frequent first.
+fn failures(rows: &[Row]) -> Vec<Failures> {
+    // Of an unknown cause, the reason is all that tells one from another.
+    let mut found: BTreeMap<(Option<Cause>, &str), Failures> = BTreeMap::new();
     for row in rows {
-        let reason = match &row.outcome {
+        let (cause, reason) = match &row.outcome {
             Outcome::Completed => continue,
-            Outcome::TimedOut => "timed out".to_owned(),
-            Outcome::Failed(reason) => cause(reason),
+            Outcome::TimedOut => (None, "timed out"),
+            Outcome::Failed { cause, reason } => (Some(*cause), reason.as_str()),
         };
-        *counts.entry(reason).or_default() += 1;
+        let words = match cause {
+            Some(Cause::Unknown) => reason,
+            _ => "",
+        };
+        let failures = found.entry((cause, words)).or_insert_with(|| Failures {
+            cause,
+            reason: reason.to_owned(),
+            reasons: Reasons::Alike,
+            connections: 0,
+        });
+        failures.connections += 1;
+        if failures.reason != reason {
+            failures.reasons = Reasons::Various;
+        }
     }
-    let mut failures: Vec<_> = counts.into_iter().collect();
-    failures.sort_by_key(|(_, count)| Reverse(*count));
+    let mut failures: Vec<_> = found.into_values().collect();
+    failures.sort_by_key(|failures| Reverse(failures.connections));
     failures
 }
 

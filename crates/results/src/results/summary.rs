@@ -18,7 +18,7 @@ use super::waited::apart;
 use super::waiting::Waiting;
 use super::warning::Warning;
 use super::{
-    Compression, Contents, DeliveryOutcome, EarlyData, EngineReport, Metric, Percentile,
+    Cause, Compression, Contents, DeliveryOutcome, EarlyData, EngineReport, Metric, Percentile,
     Resumption, Validity,
 };
 use crate::study::{Cell, Experiment};
@@ -66,8 +66,8 @@ pub struct ArmSummary {
     pub validity: Validity,
     /// Connections measured, those that failed included.
     pub connections: u32,
-    /// Connections that failed or timed out, by reason, the most frequent first.
-    pub failures: Vec<(String, u32)>,
+    /// Connections that failed or timed out, by cause, the most frequent first.
+    pub failures: Vec<Failures>,
     /// Message sizes and what was negotiated; `None` if no connection completed.
     pub wire: Option<WireSummary>,
     /// Whether Linux's own buffers, in place of large ones, would change the last byte by more than 1 %.
@@ -389,8 +389,40 @@ impl ArmSummary {
     pub fn failed(&self) -> u32 {
         self.failures
             .iter()
-            .map(|(_, connections)| connections)
+            .map(|failures| failures.connections)
             .sum()
+    }
+}
+
+/// Connections that failed for one cause.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failures {
+    /// The cause; `None` of those that timed out.
+    pub cause: Option<Cause>,
+    /// The first one's reason, in one line.
+    pub reason: String,
+    /// Whether the others have it too.
+    pub reasons: Reasons,
+    /// How many.
+    pub connections: u32,
+}
+
+/// Whether connections that failed for one cause have one reason.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reasons {
+    /// Each has the same.
+    Alike,
+    /// They differ in numbers or words.
+    Various,
+}
+
+impl fmt::Display for Failures {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.reason)?;
+        match self.reasons {
+            Reasons::Alike => Ok(()),
+            Reasons::Various => f.write_str(", or the like"),
+        }
     }
 }
 

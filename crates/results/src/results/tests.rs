@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use lastbyte_link::{Direction, Link, Seed};
 
-use super::fixtures::{CLASSICAL, HYBRID, MIXED, cell, experiment, samples};
+use super::fixtures::{CLASSICAL, HYBRID, MIXED, cell, experiment, failed, samples};
 use super::*;
 use crate::study::Metric;
 use crate::study::{Buffers, Cell, Connections, Experiment, Hosts, PageSource, Until};
@@ -361,10 +361,42 @@ mod summarising {
     use super::*;
 
     #[test]
+    fn failures_are_counted_by_cause() {
+        let mut results = results(&[CLASSICAL, MIXED], vec![cell("0%", "200KiB")], 10);
+        let closed = |cause, missing: u32| Outcome::Failed {
+            cause,
+            reason: format!("the peer closed the connection {missing} bytes before the end"),
+        };
+        let cause = Cause::Client(FailureKind::ClosedInResponse);
+        for (row, missing) in [(1, 20_000), (2, 300), (3, 300)] {
+            results.1[1].rows[row].outcome = closed(cause, missing);
+        }
+        // Of an earlier version, reasons are all that is known.
+        for (row, missing) in [(5, 100), (6, 20), (7, 20)] {
+            results.1[1].rows[row].outcome = closed(Cause::Unknown, missing);
+        }
+        let summary = summary(&results);
+        let counted: Vec<(String, u32)> = (summary.cells[0].arms[1].failures.iter())
+            .map(|failures| (failures.to_string(), failures.connections))
+            .collect();
+        let closed = |missing: u32, or: &str| {
+            format!("the peer closed the connection {missing} bytes before the end{or}")
+        };
+        assert_eq!(
+            counted,
+            [
+                (closed(20_000, ", or the like"), 3),
+                (closed(20, ""), 2),
+                (closed(100, ""), 1),
+            ]
+        );
+    }
+
+    #[test]
     fn a_sample_in_numbers() {
         let mut results = results(&[CLASSICAL, MIXED], vec![cell("0%", "200KiB")], 10);
         results.1[1].rows[3].outcome = Outcome::TimedOut;
-        results.1[1].rows[4].outcome = Outcome::Failed("reset".into());
+        results.1[1].rows[4].outcome = failed("reset");
         results.1[1].rows[5].outcome = Outcome::TimedOut;
         let summary = summary(&results);
         let [baseline, arm] = &*summary.cells[0].arms else {
@@ -374,7 +406,10 @@ mod summarising {
         assert_eq!((baseline.role, arm.role), (Role::Baseline, Role::Compared));
         assert!(baseline.metric(Metric::Ttlb).increases.is_empty());
         assert_eq!((arm.connections, arm.failed()), (10, 3));
-        assert_eq!(arm.failures, [("timed out".into(), 2), ("reset".into(), 1)]);
+        let failures: Vec<(String, u32)> = (arm.failures.iter())
+            .map(|failures| (failures.to_string(), failures.connections))
+            .collect();
+        assert_eq!(failures, [("timed out".into(), 2), ("reset".into(), 1)]);
         let p90 = arm.metric(Metric::Ttlb).percentiles[&Percentile::USUAL[2]];
         assert_eq!(
             p90,

@@ -8,6 +8,7 @@ use lastbyte_flights::Reason;
 use super::look::{BEYOND, Fault, Imprecision};
 use super::modes::Mode;
 use super::number::{milliseconds, percent, percent_digits};
+use super::summary::Failures;
 use super::{Metric, Percent, Percentile};
 use crate::study::{Connections, Precision};
 
@@ -38,8 +39,8 @@ pub enum Problem {
         failed: u32,
         /// Of how many.
         connections: u32,
-        /// Why, and how many for each reason, the most frequent first.
-        reasons: Vec<(String, u32)>,
+        /// Why, and how many for each cause, the most frequent first.
+        reasons: Vec<Failures>,
     },
     /// What was measured is not as precise as was asked for.
     Imprecise {
@@ -182,7 +183,7 @@ impl fmt::Display for Problem {
             } => {
                 let reasons: Vec<_> = reasons
                     .iter()
-                    .map(|(reason, count)| format!("{reason}: {count}"))
+                    .map(|failures| format!("{failures}: {}", failures.connections))
                     .collect();
                 write!(
                     f,

@@ -70,7 +70,7 @@ fn computing_longer_than_a_timeout_is_a_failure_with_its_reason() {
     let ended = run(&mut place.run("results"));
     assert_eq!(ended.code, Some(1), "{}", ended.stderr);
     for row in &samples(&place.path("results"))[0].rows {
-        let Outcome::Failed(reason) = &row.outcome else {
+        let Outcome::Failed { reason, .. } = &row.outcome else {
             panic!("{:?}", row.outcome);
         };
         assert!(reason.contains("within 1s"), "{reason}");

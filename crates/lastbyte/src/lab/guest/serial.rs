@@ -22,7 +22,9 @@ use nix::sys::timerfd::{self, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags
 use super::network::Network;
 use super::tap::Tap;
 use crate::lab::channel::{Input, SCRATCH, TcpChannel};
-use crate::lab::connection::{EndedConnection, KernelClock, Next, Pair, spend};
+use crate::lab::connection::{
+    EndedConnection, KernelClock, Next, Pair, could_not_connect, could_not_resolve, spend,
+};
 use crate::lab::delivery::{Lookup, PreparedDelivery};
 use crate::lab::dns::{self, FIRST, Question, Resolver, ResolverAnswer, Sides};
 use crate::lab::endpoint::{
@@ -258,7 +260,7 @@ impl Endpoints<'_, '_> {
             self.take_answers(slot, &mut |answer| lookup.take(answer, sys::now()))?;
             match lookup.address() {
                 Some(Ok(address)) => return Ok(Ok(address)),
-                Some(Err(reason)) => return Ok(Err(Outcome::Failed(format!("DNS: {reason}")))),
+                Some(Err(reason)) => return Ok(Err(could_not_resolve(&reason))),
                 None if sys::now() >= deadline => return Ok(Err(Outcome::TimedOut)),
                 None => {}
             }
@@ -388,10 +390,6 @@ impl Endpoints<'_, '_> {
             .add(stream, EpollEvent::new(flags, end))
             .map_err(socket)
     }
-}
-
-fn could_not_connect(error: Errno) -> Outcome {
-    Outcome::Failed(format!("client: connect: {error}"))
 }
 
 fn socket(error: Errno) -> LabError {

@@ -37,7 +37,8 @@ use super::dns::Sides;
 use super::process::{Process, StartError};
 use super::{LabError, PreparedArm, SHARED_MEMORY, sys};
 use crate::results::{
-    Dns, Lateness, Loaded, Outcome, PageLoad, Row, SeenConnection, Times, Wire, check_page_wire,
+    Cause, Dns, Lateness, Loaded, Outcome, PageLoad, Row, SeenConnection, Times, Wire,
+    check_page_wire,
 };
 use crate::study::{Arm, ArmChain, Cache, Cell};
 
@@ -448,6 +449,13 @@ impl<'a> Stage<'a> {
     }
 }
 
+fn failed(cause: Cause, reason: &str) -> Outcome {
+    Outcome::Failed {
+        cause,
+        reason: reason.to_owned(),
+    }
+}
+
 /// Reads what navigations have left.
 #[derive(Clone, Copy)]
 pub(super) struct Reader<'a> {
@@ -499,15 +507,15 @@ impl Reader<'_> {
             server_flight_wire_bytes: handshake.wire.server_flight_wire_bytes,
         });
         let connections: Vec<SeenConnection> = connections.collect();
-        let failed = load.as_ref().ok().and_then(|load| {
+        let missing = load.as_ref().ok().and_then(|load| {
             let request = load.failures().next()?;
             let why = request.failure.as_deref().unwrap_or("no response");
             Some(format!("{} was not had: {why}", request.url))
         });
-        let outcome = match (&load, &failed, &checked) {
-            (Err(reason), ..) | (_, Some(reason), _) | (.., Err(reason)) => {
-                Outcome::Failed(reason.clone())
-            }
+        let outcome = match (&load, &missing, &checked) {
+            (Err(reason), ..) => failed(Cause::PageLoad, reason),
+            (_, Some(reason), _) => failed(Cause::PageResource, reason),
+            (.., Err(reason)) => failed(Cause::PageHandshake, reason),
             (Ok(_), None, Ok(())) => Outcome::Completed,
         };
         let load = load.ok();

@@ -10,8 +10,8 @@ use lastbyte_sizes::{ABRIDGED, CertificateCompression, Message, names};
 use super::{Batch, Column, Connection, Kind, OfConnection, Presence, Restore, Source, Value};
 use crate::results::check::{cipher_suite_name, group_name, signature_name};
 use crate::results::{
-    ChainSignal, Compression, DeliveryOutcome, EarlyData, FailedAttempt, HelloDigest, Outcome,
-    Resumption, Row, Validity, Wire,
+    Cause, ChainSignal, Compression, DeliveryOutcome, EarlyData, FailedAttempt, HelloDigest,
+    Outcome, Resumption, Row, Validity, Wire,
 };
 use crate::study::{
     Cell, Draw, Emulation, EngineName, Parameter, ParameterColumn, ParameterValue, RecordSize,
@@ -222,9 +222,22 @@ const OTHERS: &[Column] = &[
     text("reason", "why it failed", |c| reason(&c.row.outcome))
         .absent("it did not fail")
         .restored(|row, value| {
-            row.outcome = Outcome::Failed(value.text()?.to_owned());
+            row.outcome = Outcome::Failed {
+                cause: Cause::Unknown,
+                reason: value.text()?.to_owned(),
+            };
             Some(())
         }),
+    text(
+        "cause",
+        "what failures for one cause have in common: `dns`, `page-load`, `page-resource`, `page-handshake`, or the end that failed first with what it failed of: `client-connect`, `client-closed-in-response`, `server-tls`",
+        |c| cause(&c.row.outcome),
+    )
+    .absent("it did not fail, or an earlier version wrote the row")
+    .restored(|row, value| match &mut row.outcome {
+        Outcome::Failed { cause, .. } => set(cause, value),
+        Outcome::Completed | Outcome::TimedOut => None,
+    }),
     whole(
         "connect_ns",
         "from just before connect() to TCP established",
@@ -997,13 +1010,23 @@ fn outcome(outcome: &Outcome) -> Value<'static> {
     match outcome {
         Outcome::Completed => "completed".into(),
         Outcome::TimedOut => "timed-out".into(),
-        Outcome::Failed(_) => "failed".into(),
+        Outcome::Failed { .. } => "failed".into(),
     }
 }
 
 fn reason(outcome: &Outcome) -> Value<'_> {
     match outcome {
-        Outcome::Failed(reason) => reason.as_str().into(),
+        Outcome::Failed { reason, .. } => reason.as_str().into(),
+        Outcome::Completed | Outcome::TimedOut => Value::Absent,
+    }
+}
+
+fn cause(outcome: &Outcome) -> Value<'static> {
+    match outcome {
+        Outcome::Failed { cause, .. } => {
+            let known = (*cause != Cause::Unknown).then(|| cause.to_string());
+            known.into()
+        }
         Outcome::Completed | Outcome::TimedOut => Value::Absent,
     }
 }
@@ -1087,14 +1110,24 @@ impl FromValue for Resumption {
 }
 
 impl FromValue for Outcome {
-    /// Of one that failed, the reason is in a column of its own.
+    /// Of one that failed, cause and reason are in columns of their own.
     fn from_value(value: &Value<'_>) -> Option<Self> {
         match value.text()? {
             "completed" => Some(Outcome::Completed),
             "timed-out" => Some(Outcome::TimedOut),
-            "failed" => Some(Outcome::Failed(String::new())),
+            "failed" => Some(Outcome::Failed {
+                cause: Cause::Unknown,
+                reason: String::new(),
+            }),
             _ => None,
         }
+    }
+}
+
+impl FromValue for Cause {
+    fn from_value(value: &Value<'_>) -> Option<Self> {
+        let name = value.text()?;
+        Cause::all().find(|cause| cause.to_string() == name)
     }
 }
 

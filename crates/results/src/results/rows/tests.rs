@@ -7,7 +7,7 @@ use lastbyte_link::Direction;
 
 use super::columns::COLUMNS;
 use super::*;
-use crate::results::fixtures::{CLASSICAL, HYBRID, cell, experiment, samples};
+use crate::results::fixtures::{CLASSICAL, HYBRID, cell, experiment, failed, samples};
 use crate::results::{Outcome, Times, Wire};
 
 const ORIGIN: Origin<'_> = Origin {
@@ -58,7 +58,7 @@ fn connections_that_completed_failed_and_timed_out() {
     let mut experiment = experiment(&arms, vec![cell], 2);
     experiment.arms[1].name = "short records".to_owned();
     let mut samples = samples(&experiment);
-    samples[1].rows[0].outcome = Outcome::Failed("reset, \"by peer\"".into());
+    samples[1].rows[0].outcome = failed("reset, \"by peer\"");
     samples[1].rows[0].times.ttlb = None;
     samples[1].rows[1] = Row {
         outcome: Outcome::TimedOut,
@@ -130,7 +130,7 @@ fn what_parquet_can_not_hold_is_an_error() {
 fn what_is_no_row_s_own_is_common_to_all_rows() {
     let experiment = experiment(&[CLASSICAL, HYBRID], vec![cell("1%", "50KiB")], 3);
     for mut sample in samples(&experiment) {
-        sample.rows[1].outcome = Outcome::Failed("reset".into());
+        sample.rows[1].outcome = failed("reset");
         sample.rows[2] = Row {
             outcome: Outcome::TimedOut,
             times: Times::default(),
