@@ -151,8 +151,8 @@ pub struct WindowSeen {
     /// The largest, if anything bounds it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub most: Option<u32>,
-    /// `exact`, `likely`, `between`, `at-least` or `uncertain`.
-    pub certainty: String,
+    /// How sure it is.
+    pub certainty: Certainty,
     /// Whether flights are spread over the round trip.
     #[serde(default)]
     pub paced: bool,
@@ -774,22 +774,8 @@ impl From<Window> for WindowSeen {
         WindowSeen {
             least: window.least,
             most: window.most,
-            certainty: window.certainty.name().to_owned(),
+            certainty: window.certainty,
             paced: window.pacing == Pacing::Paced,
-        }
-    }
-}
-
-impl Certainty {
-    /// As documents have it.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Certainty::Exact => "exact",
-            Certainty::Likely => "likely",
-            Certainty::Between => "between",
-            Certainty::AtLeast => "at-least",
-            Certainty::Uncertain => "uncertain",
         }
     }
 }
@@ -798,18 +784,18 @@ impl WindowSeen {
     /// In a word: `10`, `24+`, `10..12`, `?`.
     #[must_use]
     pub fn told(&self) -> String {
-        match (self.certainty.as_str(), self.most) {
-            ("exact" | "likely", _) => self.least.to_string(),
-            ("between", Some(most)) => format!("{}..{most}", self.least),
-            ("at-least", _) => format!("{}+", self.least),
-            _ => "?".to_owned(),
+        match (self.certainty, self.most) {
+            (Certainty::Exact | Certainty::Likely, _) => self.least.to_string(),
+            (Certainty::Between, Some(most)) => format!("{}..{most}", self.least),
+            (Certainty::AtLeast, _) => format!("{}+", self.least),
+            (Certainty::Between, None) | (Certainty::Uncertain, _) => "?".to_owned(),
         }
     }
 
     /// The window itself, if it is known.
     #[must_use]
     pub fn value(&self) -> Option<u32> {
-        let is_known = self.certainty == "exact" || self.certainty == "likely";
+        let is_known = matches!(self.certainty, Certainty::Exact | Certainty::Likely);
         is_known.then_some(self.least)
     }
 }

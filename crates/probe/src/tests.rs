@@ -534,6 +534,10 @@ mod documents {
                 "window.least: 0 is not above 0",
             ),
             (
+                "\"window\": {\"least\": 10, \"certainty\": \"exakt\"}",
+                "unknown variant `exakt`, expected one of `exact`, `likely`, `between`, `at-least`, `uncertain`",
+            ),
+            (
                 "\"response\": {\"first_record_wire_bytes\": 20000}",
                 "from 23 to 18437",
             ),

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use lastbyte_flights::{Compute, Exchange, Growth, Path, timeline};
 use lastbyte_link::{Direction, Link, Side};
+use serde::{Deserialize, Serialize};
 
 use crate::rounds::{Ending, Piece, Round, of, pieces};
 use crate::{Connection, MOST_WINDOW, Rtt, path};
@@ -22,8 +23,9 @@ pub struct Window {
     pub pacing: Pacing,
 }
 
-/// How sure a window is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// How sure a window is: documents have the names in lower case, with hyphens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Certainty {
     /// Two flights or more, of segments of different sizes or of different places, agree on it, and none objects.
     Exact,

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use lastbyte_link::{counted, visible};
-use lastbyte_probe::{ClientCertificate, Document, Edge, Left, WindowSeen, Writes};
+use lastbyte_probe::{Certainty, ClientCertificate, Document, Edge, Left, WindowSeen, Writes};
 
 /// A time, or how much later than today's it is.
 pub(super) fn later(time: Option<Duration>, today: Option<Duration>) -> String {
@@ -108,16 +108,20 @@ pub(super) fn window(document: &Document) -> String {
         };
     };
     let paced = if window.paced { "; paced" } else { "" };
-    let words = match (window.certainty.as_str(), window.most) {
-        ("exact", _) => format!("{} segments", window.least),
-        ("likely", _) => format!("{} segments, of one look", window.least),
-        ("at-least", _) => format!(
+    let words = match (window.certainty, window.most) {
+        (Certainty::Exact, _) => format!("{} segments", window.least),
+        (Certainty::Likely, _) => format!("{} segments, of one look", window.least),
+        (Certainty::AtLeast, _) => format!(
             "at least {} segments: nothing that came was ended by it",
             window.least
         ),
-        ("between", Some(most)) => format!("{} to {most} segments", window.least),
-        (_, Some(most)) => format!("uncertain: {} to {most} segments", window.least),
-        (_, None) => format!("uncertain: {} segments or more", window.least),
+        (Certainty::Between, Some(most)) => format!("{} to {most} segments", window.least),
+        (Certainty::Uncertain, Some(most)) => {
+            format!("uncertain: {} to {most} segments", window.least)
+        }
+        (Certainty::Between | Certainty::Uncertain, None) => {
+            format!("uncertain: {} segments or more", window.least)
+        }
     };
     words + paced
 }
@@ -372,7 +376,7 @@ fn edges(document: &Document) -> String {
     }
     let supposed = match (is_known, &document.window) {
         (true, _) => String::new(),
-        (false, Some(seen)) if seen.certainty != "uncertain" => {
+        (false, Some(seen)) if seen.certainty != Certainty::Uncertain => {
             format!(", of which {} was seen", seen.told())
         }
         (false, _) => ", which is supposed, as it was not seen".to_owned(),

@@ -157,13 +157,11 @@ pub fn asked_again(arm: Arm) -> Arm {
 pub fn initial_window(document: &Document) -> u32 {
     let usual = Cell::default().initcwnd;
     let seen = document.window.as_ref();
-    let seen = seen.filter(|window| window.certainty != Certainty::Uncertain.name());
-    let seen = seen.map(
-        |window| match window.certainty == Certainty::AtLeast.name() {
-            true => window.least.max(usual),
-            false => window.least,
-        },
-    );
+    let seen = seen.filter(|window| window.certainty != Certainty::Uncertain);
+    let seen = seen.map(|window| match window.certainty {
+        Certainty::AtLeast => window.least.max(usual),
+        _ => window.least,
+    });
     document.initial_window.or(seen).unwrap_or(usual)
 }
 

@@ -118,7 +118,7 @@ impl Probe {
         }
         let window = explain::initial_window(document);
         let seen = document.window.as_ref();
-        let seen = seen.filter(|seen| seen.certainty != Certainty::Uncertain.name());
+        let seen = seen.filter(|seen| seen.certainty != Certainty::Uncertain);
         if let (None, Some(seen)) = (document.initial_window, seen) {
             notes.push(format!(
                 "The initial window was seen as {}: it is drawn as {window}.",
