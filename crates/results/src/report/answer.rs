@@ -621,17 +621,14 @@ fn turned(turns: &[Turn<'_, '_>], experiment: &Experiment) -> String {
         shown.sort_by(|a, b| a.increase.0.total_cmp(&b.increase.0));
         let Extent { size, because } = extent(&shown, experiment);
         let place = &turn.place;
-        let of = match index {
-            0 => " to the handshake",
-            _ => "",
-        };
-        let from = of.replace("to", "off");
         match trend(&shown) {
             Trend::None if index == 0 => format!("shows no difference in the handshake {place}"),
             Trend::None => format!("{place} it shows none"),
-            Trend::Up if index == 0 => format!("adds {size}{of} {place}{because}"),
+            Trend::Up if index == 0 => format!("adds {size} to the handshake {place}{because}"),
             Trend::Up => format!("{place} it adds {size}{because}"),
-            Trend::Down if index == 0 => format!("takes {size}{from} {place}{because}"),
+            Trend::Down if index == 0 => {
+                format!("takes {size} off the handshake {place}{because}")
+            }
             Trend::Down => format!("{place} it takes {size} off{because}"),
             Trend::Both => format!("{place} it changes it by {}", percents(&shown)),
         }
