@@ -135,7 +135,7 @@ pub enum PageError {
     #[error("can't write the files of a server: {0}")]
     Write(#[source] io::Error),
     /// The site can't be written.
-    #[error("can't write the files of a server: {0}")]
+    #[error("can't write the site of a page: {0}")]
     Site(#[source] SiteError),
     /// OpenSSL can't write a certificate.
     #[error("can't write a chain: {}", lastbyte_pki::openssl_reason(.0))]
