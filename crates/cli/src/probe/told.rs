@@ -3,6 +3,7 @@
 use std::fmt::Write;
 use std::time::Duration;
 
+use lastbyte::report::thresholds::NOTHING_MS;
 use lastbyte_link::{counted, visible};
 use lastbyte_probe::{Certainty, ClientCertificate, Document, Edge, Left, WindowSeen, Writes};
 
@@ -16,7 +17,7 @@ pub(super) fn later(time: Option<Duration>, today: Option<Duration>) -> String {
         Some(today) if today != time => {
             let more = ms - today.as_secs_f64() * 1e3;
             // Less than is shown has no sign.
-            let more = if more.abs() < 0.05 { 0.0 } else { more };
+            let more = if more.abs() < NOTHING_MS { 0.0 } else { more };
             format!("{:>10}", format!("{more:+.1} ms"))
         }
         _ => format!("{:>10}", format!("{ms:.1} ms")),

@@ -8,6 +8,7 @@ use std::time::Duration;
 use clap::Args;
 use lastbyte::explain::{self, Explanation, Shown, USUAL_GROUP};
 use lastbyte::reduce::{Reduction, Subject};
+use lastbyte::report::thresholds::{NOTHING_MS, WORTH_MS};
 use lastbyte::study::{Arm, ArmChain, ArmError, Cell, NamedNetwork, RecordSize};
 use lastbyte_link::{Rate, counted, visible};
 use lastbyte_pki::PemFiles;
@@ -534,7 +535,7 @@ fn conclusion((today, before): &(Edge, Times), (edge, after): &(Edge, Times)) ->
     }
     // Each segment of a handshake that is acknowledged lets the response have another one.
     let is_larger = edge.server_flight_wire_bytes > today.server_flight_wire_bytes;
-    let gained = |time: Option<f64>| Some(handshake? - time?).filter(|ms| *ms >= NOTICED);
+    let gained = |time: Option<f64>| Some(handshake? - time?).filter(|ms| *ms >= WORTH_MS);
     let gained = [("first", gained(first)), ("last", gained(last))];
     let gained = gained
         .into_iter()
@@ -549,12 +550,6 @@ fn conclusion((today, before): &(Edge, Times), (edge, after): &(Edge, Times)) ->
     text
 }
 
-/// Milliseconds that are worth a reason.
-const NOTICED: f64 = 1.0;
-
-/// Milliseconds that the table would show as nothing.
-const SHOWN: f64 = 0.05;
-
 /// Milliseconds; below 0 is sooner.
 fn later_by(before: Option<Duration>, after: Option<Duration>) -> Option<f64> {
     Some((after?.as_secs_f64() - before?.as_secs_f64()) * 1e3)
@@ -562,7 +557,7 @@ fn later_by(before: Option<Duration>, after: Option<Duration>) -> Option<f64> {
 
 fn in_words(ms: f64) -> String {
     match ms {
-        ms if ms.abs() < SHOWN => "at the same time".to_owned(),
+        ms if ms.abs() < NOTHING_MS => "at the same time".to_owned(),
         ms if ms > 0.0 => format!("{ms:.1} ms later"),
         ms => format!("{:.1} ms sooner", -ms),
     }

@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use super::assumed;
 use super::layout::{Field, Line, Role, Screen, set};
 use crate::explain::{Edge, Explanation, HelloEdge, SERVER_MESSAGES, Window, message_on_wire};
+use crate::report::thresholds::WHOLE_TRIP;
 use crate::results::number::milliseconds;
 use crate::study::{ArmChain, Cell, distinctions};
 
@@ -293,10 +294,8 @@ fn round_trips(explained: &Explanation, windows: &[String], screen: Screen) -> S
 
 /// What a flight less saves: a round trip, unless the link is slow, and sends all the while.
 fn saved(window: &Window) -> String {
-    /// A round trip, nearly.
-    const WHOLE: f64 = 0.9;
     let is_whole =
-        |(saved, rtt): &(Duration, Duration)| saved.as_secs_f64() >= WHOLE * rtt.as_secs_f64();
+        |(saved, rtt): &(Duration, Duration)| saved.as_secs_f64() >= WHOLE_TRIP * rtt.as_secs_f64();
     let saved = window.saved.iter().map(|(saved, _)| *saved);
     match (saved.clone().min(), saved.max()) {
         (Some(least), Some(most)) if !window.saved.iter().all(is_whole) => {

@@ -28,7 +28,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 mod text;
-mod thresholds;
+pub mod thresholds;
 mod ticks;
 pub mod validation;
 mod waiting;

@@ -17,8 +17,10 @@ pub(super) const FELT_MS: f64 = match FELT {
 };
 /// The least increase that is reported as anything but zero, in percent.
 pub(super) const LEAST_PERCENT: f64 = 0.005;
-/// What is written as nothing, in milliseconds.
-pub(super) const NOTHING_MS: f64 = 0.05;
+/// What one decimal writes as nothing, in milliseconds or in percent.
+pub const NOTHING_MS: f64 = 0.05;
+/// What is written as nothing inside of one connection.
+pub(super) const NOTHING_INSIDE: Duration = Duration::from_nanos(500);
 
 // What is worth a word beside something else.
 
@@ -31,7 +33,7 @@ pub(super) const WORTH_PART: f64 = 0.005;
 /// The part of a cost that computing, or what is left of round trips, must be in a table.
 pub(super) const WORTH_PART_OF_COST: f64 = 0.1;
 /// Nor is less than that, in milliseconds.
-pub(super) const WORTH_MS: f64 = 1.0;
+pub const WORTH_MS: f64 = 1.0;
 /// What comes sooner, beside what comes later, in percent.
 pub(super) const WORTH_PERCENT: f64 = 4.0;
 /// How much larger what is shown elsewhere must be than on the network that most readers have, to be told besides.
@@ -58,6 +60,8 @@ pub(super) const SURE: f64 = 0.25;
 
 /// How far from a whole number of round trips an increase may be and still be called one.
 pub(super) const ROUND_TRIP_TOLERANCE: f64 = 0.1;
+/// The part of a round trip that is called a whole one, where a link is slow.
+pub(super) const WHOLE_TRIP: f64 = 0.9;
 /// How far arithmetic of bytes may be off and still be what a time is for: of that time,
 pub(super) const BYTES_TOLERANCE: f64 = 0.15;
 /// and of a round trip.
@@ -71,3 +75,7 @@ pub(super) const MOST_OF_ALL: f64 = 1.1;
 pub(super) const USUAL_RTT: Duration = Duration::from_millis(35);
 /// Its rate, in bits per second.
 pub(super) const USUAL_RATE: f64 = 1e8;
+
+/// The round trip that flights are drawn with where several were measured: of many users on mobile networks, and between
+/// neighbouring countries.
+pub(super) const DRAWN_RTT: Duration = Duration::from_millis(50);

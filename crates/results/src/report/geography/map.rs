@@ -6,6 +6,7 @@ use super::title;
 use crate::geography::{Geography, Place, Setting, Way};
 use crate::report::chart::file_style;
 use crate::report::svg::Svg;
+use crate::report::thresholds::NOTHING_MS;
 use crate::report::ticks::round_step;
 
 /// Outlines, in tenths of degrees.
@@ -192,7 +193,7 @@ fn step(most: f64) -> f64 {
 
 /// Less than none; what rounds to none is none.
 fn is_less(difference: f64) -> bool {
-    difference < -0.05
+    difference < -NOTHING_MS
 }
 
 fn class(difference: f64, step: f64) -> String {

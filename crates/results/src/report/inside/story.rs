@@ -6,6 +6,7 @@ use lastbyte_capture::{Fate, Flag, Loss, Transmission, Trigger};
 use lastbyte_link::{Side, counted};
 
 use super::{Attempt, Extent, Inside, Last, Messages, Next, side};
+use crate::report::thresholds::NOTHING_INSIDE;
 use crate::results::number::milliseconds;
 
 /// The sentences, the answer first.
@@ -200,7 +201,7 @@ impl Inside {
             Some(Err(reason)) => {
                 format!("{told}. When it would without loss is not by arithmetic: {reason}.")
             }
-            Some(Ok(arithmetic)) if end >= arithmetic + SHOWN => format!(
+            Some(Ok(arithmetic)) if end >= arithmetic + NOTHING_INSIDE => format!(
                 "{told}: {} later than over a link that loses nothing ({}, by arithmetic).",
                 milliseconds(end - arithmetic),
                 milliseconds(arithmetic)
@@ -368,9 +369,6 @@ impl Inside {
         trips
     }
 }
-
-/// The least that is told of a difference: less would be printed as nothing.
-const SHOWN: Duration = Duration::from_nanos(500);
 
 /// What spans call it.
 const HELLO_RETRY_REQUEST: &str = "HelloRetryRequest";

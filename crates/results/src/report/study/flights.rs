@@ -14,6 +14,7 @@ use super::overview::{breakable, grouped};
 use crate::explain::{Explanation, SERVER_MESSAGES, Step, check, explain, message_on_wire};
 use crate::report::chart::text_width;
 use crate::report::svg::Svg;
+use crate::report::thresholds::DRAWN_RTT;
 use crate::results::number::milliseconds;
 use crate::results::{CellSummary, Summary};
 use crate::study::{Arm, ArmChain, Cell};
@@ -22,9 +23,6 @@ use crate::study::{Arm, ArmChain, Cell};
 const ARMS: usize = 8;
 /// Widths of drawings, in pixels: of a page and of a phone.
 const WIDTHS: [(&str, f64); 2] = [("wide", 960.0), ("narrow", 328.0)];
-
-/// The round trip of many users, on mobile networks and between neighbouring countries.
-const USUAL_RTT: Duration = Duration::from_millis(50);
 
 /// How much wider bold text is.
 const BOLD: f64 = 1.1;
@@ -118,7 +116,7 @@ type Rank = (usize, bool, Reverse<Duration>);
 
 /// How far a cell's round trip is from what most users have.
 fn apart(cell: &Cell) -> Duration {
-    cell.link.rtt().abs_diff(USUAL_RTT)
+    cell.link.rtt().abs_diff(DRAWN_RTT)
 }
 
 /// One cell for each initial window: nothing else of a network decides how often a server waits.

@@ -122,6 +122,7 @@ pub(super) mod quantity {
     use super::super::findings::Answer;
     use super::super::verdict::Verdict;
     use super::{Cell, Estimate, Findings, Parameter, Quantity, Question, Unit, text, varying};
+    use crate::report::thresholds::NOTHING_MS;
     use crate::study::{Bounds, Check};
 
     pub(in super::super) fn unit(question: &Question) -> Unit {
@@ -166,7 +167,11 @@ pub(super) mod quantity {
 
     /// The same with a decimal, where there are milliseconds or percent.
     pub(in super::super) fn fine_digits(unit: Unit, number: f64) -> String {
-        let sign = if number <= -0.05 { "\u{2212}" } else { "" };
+        let sign = if number <= -NOTHING_MS {
+            "\u{2212}"
+        } else {
+            ""
+        };
         match unit {
             Unit::Milliseconds => format!("{sign}{:.1}\u{a0}ms", number.abs()),
             Unit::Percent => format!("{sign}{:.1}\u{a0}%", number.abs()),
