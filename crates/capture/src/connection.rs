@@ -13,7 +13,8 @@ use lastbyte_link::{Side, TcpPacket, Time};
 
 use crate::coverage::Coverage;
 use crate::packet::Segment;
-use crate::settle::pair;
+use crate::reassembly::Reassembly;
+use crate::settle::{Sighting, pair};
 use crate::{Fate, Packet};
 
 /// Who talks to whom.
@@ -180,22 +181,13 @@ impl Connection {
     pub fn delivered(&self, sender: Side, end: u64) -> Option<Duration> {
         let all = self.transmissions.iter();
         let of_sender = all.filter(|sent| sent.sender == sender && !sent.payload.is_empty());
-        let mut there = 0;
+        let mut there = Reassembly::default();
         let mut arrived: Vec<&Transmission> =
             of_sender.filter(|sent| sent.arrived.is_some()).collect();
         arrived.sort_by_key(|sent| sent.arrived);
-        // By offset, what arrived and is not next.
-        let mut waiting: BTreeMap<u64, u64> = BTreeMap::new();
         for transmission in arrived {
-            let until = waiting.entry(transmission.offset).or_default();
-            *until = transmission.end().max(*until);
-            while let Some(next) = waiting.first_entry() {
-                if *next.key() > there {
-                    break;
-                }
-                there = next.remove().max(there);
-            }
-            if there >= end {
+            there.take(transmission.offset, &transmission.payload);
+            if there.length() >= end {
                 return transmission.arrived;
             }
         }
@@ -205,31 +197,25 @@ impl Connection {
     /// All bytes of one side's data as it sent them.
     #[must_use]
     pub fn stream(&self, sender: Side) -> Vec<u8> {
-        let mut stream: Vec<u8> = Vec::new();
-        for sent in self
-            .transmissions
-            .iter()
-            .filter(|sent| sent.sender == sender)
-        {
-            if let Some(new) = new_part(sent, stream.len() as u64) {
-                stream.extend_from_slice(new);
-            }
-        }
-        stream
+        let mut stream = Reassembly::default();
+        let sent = self.transmissions.iter();
+        sent.filter(|sent| sent.sender == sender)
+            .flat_map(|sent| stream.take(sent.offset, &sent.payload))
+            .collect()
     }
 
     /// What each side sent for the first time, in the order of time.
     #[must_use]
-    pub fn turns(&self) -> Vec<(Side, &[u8])> {
-        let (mut client, mut server) = (0, 0);
+    pub fn turns(&self) -> Vec<(Side, Vec<u8>)> {
+        let (mut client, mut server) = (Reassembly::default(), Reassembly::default());
         let mut turns = Vec::new();
         for sent in &self.transmissions {
-            let length = match sent.sender {
+            let stream = match sent.sender {
                 Side::Client => &mut client,
                 Side::Server => &mut server,
             };
-            if let Some(new) = new_part(sent, *length) {
-                *length += new.len() as u64;
+            let new = stream.take(sent.offset, &sent.payload);
+            if !new.is_empty() {
                 turns.push((sent.sender, new));
             }
         }
@@ -340,13 +326,6 @@ impl Bringers {
 enum Event {
     Arrives,
     Leaves,
-}
-
-/// What of a transmission is behind the first `length` bytes of the stream; none if that is nothing, or not next.
-fn new_part(sent: &Transmission, length: u64) -> Option<&[u8]> {
-    let known = usize::try_from(length.checked_sub(sent.offset)?).ok()?;
-    let new = sent.payload.get(known..)?;
-    (!new.is_empty()).then_some(new)
 }
 
 impl Transmission {
@@ -476,7 +455,8 @@ pub fn connections(packets: &[(Packet, Vec<String>)]) -> Vec<Connection> {
     let mut ordered: Vec<&(Packet, Vec<String>)> = packets.iter().collect();
     ordered.sort_by_key(|(packet, _)| packet.at);
     let bare: Vec<Packet> = ordered.iter().map(|(packet, _)| packet.clone()).collect();
-    let pairs = pair(&bare);
+    let sightings: Vec<Sighting<'_>> = bare.iter().map(Sighting::of).collect();
+    let pairs = pair(&sightings);
 
     let mut found: BTreeMap<ConnectionId, Building> = BTreeMap::new();
     for ((packet, comments), delivered) in ordered.iter().zip(pairs) {

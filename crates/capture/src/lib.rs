@@ -12,6 +12,7 @@ mod connection;
 mod coverage;
 mod packet;
 mod read;
+mod reassembly;
 mod record;
 mod settle;
 mod write;
@@ -21,6 +22,7 @@ pub use connection::{
 };
 pub use packet::{Segment, complete_checksums};
 pub use read::{Capture, ReadError, Taken, read};
+pub use reassembly::Reassembly;
 pub use record::{Fate, Packet, Point, Records, encode};
-pub use settle::{Limits, settle};
+pub use settle::{Limits, Sighting, pair, settle};
 pub use write::{About, write};

@@ -34,9 +34,11 @@ impl Limits {
 /// A link that tells the fates of what it drops needs no limits: what else was not delivered is under way. With
 /// limits, a packet that was sent and not delivered was dropped: for lack of room, if there was none.
 pub fn settle(packets: &mut [Packet], limits: Option<&Limits>) {
-    let delivered = pair(packets);
+    let sightings: Vec<Sighting<'_>> = packets.iter().map(Sighting::of).collect();
+    let delivered = pair(&sightings);
     for toward in [Side::Client, Side::Server] {
-        let sent: Vec<usize> = indices(packets, Point::sent(toward)).collect();
+        let points = packets.iter().map(|packet| packet.point);
+        let sent: Vec<usize> = indices(points, Point::sent(toward)).collect();
         let arrival = |index: usize| {
             let delivered = delivered.get(index).copied().flatten()?;
             Some(packets.get(delivered)?.at)
@@ -78,27 +80,50 @@ pub fn settle(packets: &mut [Packet], limits: Option<&Limits>) {
     }
 }
 
+/// A packet as it was seen at one point.
+#[derive(Clone, Copy, Debug)]
+pub struct Sighting<'a> {
+    /// When.
+    pub at: Time,
+    /// Where.
+    pub point: Point,
+    /// What is known of what became of it.
+    pub fate: Fate,
+    /// From its IP header on.
+    pub bytes: &'a [u8],
+}
+
+impl<'a> Sighting<'a> {
+    pub(crate) fn of(packet: &'a Packet) -> Self {
+        Self {
+            at: packet.at,
+            point: packet.point,
+            fate: packet.fate,
+            bytes: &packet.bytes,
+        }
+    }
+}
+
 /// For each packet that was sent, its place where it is delivered.
 ///
 /// Packets are told apart by their bytes. Of several that are alike, the latest is taken that can have come so
 /// early: a SYN that is sent again, because the first one was lost, is the one that arrives.
-pub(crate) fn pair(packets: &[Packet]) -> Vec<Option<usize>> {
+pub fn pair(packets: &[Sighting<'_>]) -> Vec<Option<usize>> {
     let mut pairs = vec![None; packets.len()];
     for toward in [Side::Client, Side::Server] {
+        let points = || packets.iter().map(|packet| packet.point);
         let mut alike: HashMap<Vec<u8>, (Vec<usize>, Vec<usize>)> = HashMap::new();
-        for index in indices(packets, Point::sent(toward)) {
+        for index in indices(points(), Point::sent(toward)) {
             let Some(packet) = packets.get(index) else {
                 continue;
             };
             if !matches!(packet.fate, Fate::Lost | Fate::QueueFull) {
-                let (sent, _) = alike.entry(constant_part(&packet.bytes)).or_default();
+                let (sent, _) = alike.entry(constant_part(packet.bytes)).or_default();
                 sent.push(index);
             }
         }
-        for index in indices(packets, Point::delivered(toward)) {
-            let bytes = packets
-                .get(index)
-                .map(|packet| constant_part(&packet.bytes));
+        for index in indices(points(), Point::delivered(toward)) {
+            let bytes = packets.get(index).map(|packet| constant_part(packet.bytes));
             if let Some((_, delivered)) = bytes.and_then(|bytes| alike.get_mut(&bytes)) {
                 delivered.push(index);
             }
@@ -128,9 +153,9 @@ pub(crate) fn pair(packets: &[Packet]) -> Vec<Option<usize>> {
     pairs
 }
 
-fn indices(packets: &[Packet], point: Point) -> impl Iterator<Item = usize> {
-    let places = packets.iter().enumerate();
-    places.filter_map(move |(index, packet)| (packet.point == point).then_some(index))
+fn indices(points: impl Iterator<Item = Point>, point: Point) -> impl Iterator<Item = usize> {
+    let places = points.enumerate();
+    places.filter_map(move |(index, at)| (at == point).then_some(index))
 }
 
 #[cfg(test)]

@@ -236,7 +236,7 @@ fn tell(path: &Path, what: &str) {
 pub(super) fn inside(capture: &Capture, connection: Connection) -> Inside {
     let mut observer = Observer::default();
     for (sender, bytes) in connection.turns() {
-        observer.sent(sender, bytes);
+        observer.sent(sender, &bytes);
     }
     let mut keys = KeyLog::default();
     capture

@@ -1,8 +1,9 @@
 //! How much of a connection's time was the network's: what remains of it, browser and server have computed.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use lastbyte_capture::{Point, Segment};
+use lastbyte_capture::{Segment, Sighting, pair};
 use lastbyte_link::{Side, TcpPacket, Time};
 
 use super::wire::Seen;
@@ -41,25 +42,21 @@ impl Holds {
 /// What crossed, of packets that were seen on both sides of the link, in their order. None of those that were seen on one side
 /// alone.
 pub(super) fn passages(packets: &[Seen<'_>]) -> Vec<Passage> {
-    let mut under_way: Vec<&Seen<'_>> = Vec::new();
-    let mut passages = Vec::new();
-    for packet in packets {
-        let sender = packet.point.sender();
-        if packet.point == Point::sent(sender.other()) {
-            under_way.push(packet);
-            continue;
-        }
-        let same = |sent: &&Seen<'_>| (sent.point.sender(), sent.bytes) == (sender, packet.bytes);
-        if let Some(place) = under_way.iter().position(same) {
-            passages.push(Passage {
-                sender,
-                holds: Holds::of(packet),
-                sent: under_way.remove(place).at,
-                delivered: packet.at,
-            });
-        }
-    }
-    passages
+    let sightings: Vec<Sighting<'_>> = packets.iter().map(Seen::sighting).collect();
+    let pairs = pair(&sightings).into_iter().enumerate();
+    let pairs = pairs.filter_map(|(sent, delivered)| Some((delivered?, sent)));
+    // As they were delivered.
+    let pairs: BTreeMap<usize, usize> = pairs.collect();
+    let passage = |(delivered, sent): (usize, usize)| {
+        let (sent, delivered) = (packets.get(sent)?, packets.get(delivered)?);
+        Some(Passage {
+            sender: sent.point.sender(),
+            holds: Holds::of(delivered),
+            sent: sent.at,
+            delivered: delivered.at,
+        })
+    };
+    pairs.into_iter().filter_map(passage).collect()
 }
 
 /// For how much of the time up to the packet that came to the client at `end` packets that were waited for were on the network:
@@ -183,7 +180,8 @@ mod tests {
         assert_eq!(network(&all.map(passage), 7), Some(0));
     }
 
-    /// One is lost, two are the same, and one is only seen behind the link.
+    /// One is lost, two are the same, and one is only seen behind the link. Of those that are the same, the latest is taken that can
+    /// have come so early.
     #[test]
     fn a_packet_is_found_again_behind_the_link() {
         let seen = [
@@ -201,7 +199,7 @@ mod tests {
             point,
             bytes: bytes.as_bytes(),
         });
-        let expected = [(CLIENT, 1, 9), (SERVER, 3, 10), (CLIENT, 2, 11)];
+        let expected = [(CLIENT, 2, 9), (SERVER, 3, 10), (CLIENT, 1, 11)];
         assert_eq!(passages(&seen), expected.map(passage));
     }
 }

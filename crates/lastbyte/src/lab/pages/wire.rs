@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddrV4};
 
-use lastbyte_capture::{Point, Segment};
+use lastbyte_capture::{Fate, Point, Reassembly, Segment, Sighting};
 use lastbyte_link::{Side, TcpPacket, Time};
 use lastbyte_sizes::Message;
 use lastbyte_tls::KeyLog;
@@ -15,7 +15,7 @@ use crate::results::Wire;
 use crate::study::Cache;
 
 /// The most bytes of a connection and direction that are looked at: a handshake with the largest chain.
-const MOST: usize = 1 << 18;
+const MOST: u32 = 1 << 18;
 
 /// A packet where it was seen.
 #[derive(Clone, Copy)]
@@ -46,7 +46,17 @@ impl Ends {
     }
 }
 
-impl Seen<'_> {
+impl<'a> Seen<'a> {
+    /// For who pairs packets: whether the link drops it is not known.
+    pub(super) fn sighting(&self) -> Sighting<'a> {
+        Sighting {
+            at: self.at,
+            point: self.point,
+            fate: Fate::Carried,
+            bytes: self.bytes,
+        }
+    }
+
     /// The connection that it is of.
     pub(super) fn ends(&self) -> Option<Ends> {
         let tcp = TcpPacket::parse(self.bytes)?;
@@ -91,7 +101,7 @@ impl Handshake {
         let mut http = Http::of(&observer.observe(&self.keys));
         let mut records = observer.response_records(&self.keys);
         let (end, _) = records.find(|(_, content)| http.responds(content))?;
-        let there = came.iter().find(|(length, _)| *length >= end);
+        let there = came.iter().find(|(length, _)| *length >= end as u64);
         there.map(|(_, at)| *at)
     }
 
@@ -125,18 +135,16 @@ struct Streams {
     client: Stream,
     server: Stream,
     /// How many of the server's bytes were there when.
-    came: Vec<(usize, Time)>,
+    came: Vec<(u64, Time)>,
     observer: Observer,
 }
 
-/// One direction: what came early waits.
+/// One direction.
 #[derive(Debug, Default)]
 struct Stream {
     /// The sequence number of the first byte.
     first: Option<u32>,
-    /// Bytes that are known from there on.
-    length: usize,
-    early: BTreeMap<usize, Vec<u8>>,
+    bytes: Reassembly,
 }
 
 impl Stream {
@@ -145,22 +153,11 @@ impl Stream {
         let Some(first) = self.first else {
             return Vec::new();
         };
-        let place = sequence.wrapping_sub(first) as usize;
-        if bytes.is_empty() || place >= MOST {
+        let place = sequence.wrapping_sub(first);
+        if place >= MOST {
             return Vec::new();
         }
-        self.early.entry(place).or_insert_with(|| bytes.to_vec());
-        let mut fresh = Vec::new();
-        while let Some(entry) = self.early.first_entry() {
-            if *entry.key() > self.length {
-                break;
-            }
-            let (place, bytes) = entry.remove_entry();
-            let new = bytes.get(self.length - place..).unwrap_or_default();
-            self.length += new.len();
-            fresh.extend_from_slice(new);
-        }
-        fresh
+        self.bytes.take(place.into(), bytes)
     }
 }
 
@@ -193,7 +190,7 @@ pub(super) fn handshakes(packets: &[Seen<'_>], keys: &KeyLog) -> Vec<Handshake> 
         match sender {
             Side::Client => streams.mss = streams.mss.max(payload.len() as u32),
             Side::Server if !fresh.is_empty() => {
-                let length = stream.length;
+                let length = stream.bytes.length();
                 streams.came.push((length, packet.at));
             }
             Side::Server => {}
@@ -267,42 +264,21 @@ mod tests {
         assert_eq!(had(Cache::Warm, 0, 1), Cache::Warm);
     }
 
-    fn stream(first: u32) -> Stream {
-        Stream {
-            first: Some(first),
-            ..Stream::default()
-        }
-    }
-
     proptest! {
-        #[test]
-        fn segments_in_any_order_are_the_stream(
-            first: u32,
-            bytes in prop::collection::vec(any::<u8>(), 1..2000),
-            cuts in prop::collection::vec((0_usize..2000, 1_usize..400), 0..40),
-        ) {
-            let mut stream = stream(first);
-            let mut read = Vec::new();
-            // Some of it, in any order and more than once; then all of it, in order.
-            let ordered = (0..bytes.len()).step_by(100).map(|at| (at, 100));
-            for (at, length) in cuts.into_iter().chain(ordered) {
-                let end = (at + length).min(bytes.len());
-                let Some(part) = bytes.get(at..end) else { continue };
-                read.extend(stream.take(first.wrapping_add(at as u32), part));
-            }
-            prop_assert_eq!(read, bytes);
-        }
-
         #[test]
         fn anything_is_taken_without_harm(
             segments in prop::collection::vec((any::<u32>(), 0_usize..3000), 0..50),
         ) {
-            let mut stream = stream(7);
+            let mut stream = Stream {
+                first: Some(7),
+                ..Stream::default()
+            };
             let most: usize = segments.iter().map(|(_, length)| length).sum();
             for (sequence, length) in segments {
                 stream.take(sequence, &vec![0; length]);
             }
-            prop_assert!(stream.length <= most.min(MOST + 3000));
+            let most = (most as u64).min(u64::from(MOST) + 3000);
+            prop_assert!(stream.bytes.length() <= most);
         }
     }
 }
