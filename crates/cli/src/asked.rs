@@ -7,6 +7,7 @@ use std::path::Path;
 use clap::builder::TypedValueParser;
 use clap::{Args, ValueEnum};
 use lastbyte_link::{Bytes, is_hidden};
+use lastbyte_sizes::Group;
 
 use super::draft::Draft;
 use super::one_of::one_of;
@@ -14,7 +15,7 @@ use super::{Failure, own, print, print_json};
 use lastbyte::study::{Arm, ArmChain, ArmError, ArmProblem, ChainProfile, Study};
 
 /// The group that a chain is measured with, where the user names none.
-const GROUP: &str = "X25519MLKEM768";
+const GROUP: Group = Group::X25519MlKem768;
 /// The key that a chain is signed with of which only the size is known.
 const KEY: &str = "ml-dsa-44";
 
@@ -33,6 +34,13 @@ fn profiles() -> impl TypedValueParser<Value = ChainProfile> {
 }
 
 impl Chains {
+    /// Those of one kind of site.
+    pub(super) fn profiled(profile: ChainProfile) -> Chains {
+        Chains {
+            chain_profile: Some(profile),
+        }
+    }
+
     /// An arm that somebody has named.
     pub(super) fn of(self, arm: &Arm) -> Arm {
         self.chain_profile.unwrap_or_default().of(arm)
@@ -156,21 +164,18 @@ pub(super) fn arm_or_chain(text: &str) -> Result<Arm, ArmError> {
         Err(problem) => problem,
     };
     // Without a slash, it is no group and a chain.
-    format!("{GROUP}/{text}")
-        .parse::<Arm>()
-        .map_err(|of_chain| {
-            match text.contains('/') && !text.starts_with("https://") && !begins_with_chain(text) {
-                true => of_arm,
-                false => of_chain,
-            }
-        })
+    Arm::of_chain(GROUP, text).map_err(|of_chain| {
+        match text.contains('/') && !text.starts_with("https://") && !begins_with_chain(text) {
+            true => of_arm,
+            false => of_chain,
+        }
+    })
 }
 
 /// Whether what stands before the first slash is a chain: then the mistake is behind it.
 fn begins_with_chain(text: &str) -> bool {
     let chain = text.split('/').next().unwrap_or_default();
-    let arm = format!("{GROUP}/{chain}").parse::<Arm>();
-    arm.is_ok_and(|arm| matches!(arm.chain, ArmChain::Made(_)))
+    Arm::of_chain(GROUP, chain).is_ok_and(|arm| matches!(arm.chain, ArmChain::Made(_)))
 }
 
 /// Whether a text that is no arm is meant as one: it begins with a group, or what comes behind its first slash is a chain that can be
@@ -180,10 +185,8 @@ fn is_meant(error: &ArmError) -> bool {
     if !matches!(problem, ArmProblem::Group(_)) {
         return true;
     }
-    let chain = text
-        .split_once('/')
-        .map(|(_, chain)| format!("{GROUP}/{chain}"));
-    let arm = chain.and_then(|chain| chain.parse::<Arm>().ok());
+    let chain = text.split_once('/').map(|(_, chain)| chain);
+    let arm = chain.and_then(|chain| Arm::of_chain(GROUP, chain).ok());
     !text.starts_with('.') && arm.is_some_and(|arm| matches!(arm.chain, ArmChain::Made(_)))
 }
 
@@ -193,8 +196,8 @@ fn parsed(text: &str) -> Result<Arm, Failure> {
         Err(problem) if is_meant(&problem) => return Err(Failure::usage(problem)),
         Err(problem) => problem,
     };
-    let sized = format!("{GROUP}/{KEY}:{text}").parse::<Arm>();
-    let chain = format!("{GROUP}/{text}").parse::<Arm>();
+    let sized = Arm::of_chain(GROUP, &format!("{KEY}:{text}"));
+    let chain = Arm::of_chain(GROUP, text);
     match (chain, sized) {
         (Ok(arm), _) | (_, Ok(arm)) => Ok(arm),
         (Err(problem), _) if text.starts_with("https://") || text.starts_with("localhost") => {

@@ -12,6 +12,7 @@ use lastbyte_pki::{
     Chain, ChainRole, Explanation, Note, PemFiles, PkiError, PublicChain, Sct, SctStatus, explain,
     is_merkle_tree, private_key_pem, sizes, verify_scts,
 };
+use lastbyte_sizes::Group;
 use openssl::x509::X509;
 
 use super::{Failure, own, print, published};
@@ -63,7 +64,7 @@ impl Command {
 
 /// The chain of an arm, as it stands there after the group.
 fn chain(text: &str) -> Result<ArmChain, String> {
-    match format!("x25519/{text}").parse::<Arm>() {
+    match Arm::of_chain(Group::X25519, text) {
         Ok(arm) => Ok(arm.chain),
         Err(error) => Err(error.problem.to_string()),
     }

@@ -16,7 +16,7 @@ use super::budgets::{Limit, judge, known_of};
 use super::draft::{Draft, check_folder, page_path};
 use super::engine::{self, Carrier};
 use super::inside::Inside;
-use super::options::{Network, Pages, Sampling};
+use super::options::{Network, Pages, Sampling, option};
 use super::progress::Bar;
 use super::saved::SavedName;
 use super::{
@@ -30,7 +30,9 @@ use lastbyte::results::{
     Bound, Environment, Moment, Percentile, Sample, Spending, Summary, Threshold, Validity,
     write_rows,
 };
-use lastbyte::study::{Arm, EngineChoice, Experiment, check_comparison};
+use lastbyte::study::{
+    Arm, ChainProfile, CpuTime, EngineChoice, Experiment, NamedNetwork, Parameter, check_comparison,
+};
 
 pub(super) const DEFAULT_BASELINE: &str = "secp256r1/rsa-2048";
 const RESULTS: &str = "Results";
@@ -147,6 +149,77 @@ impl FromStr for Output {
     }
 }
 
+/// Arms that differ in their chains, compared over networks: told in full, without computing, and each arm has what it says.
+pub(super) struct Chains {
+    pub(super) arms: Vec<Arm>,
+    /// Of each arm over each network.
+    pub(super) connections: u32,
+    /// Networks by name.
+    pub(super) named: Vec<&'static NamedNetwork>,
+    /// What there is of networks besides, in the order in which it is told.
+    pub(super) said: Vec<(Parameter, String)>,
+}
+
+impl Chains {
+    /// As somebody would ask for it.
+    pub(super) fn line(&self) -> Vec<String> {
+        let mut line = [
+            "lastbyte",
+            "compare",
+            "--verbose",
+            "--cpu",
+            CpuTime::None.name(),
+            "--chain-profile",
+            ChainProfile::Private.name(),
+        ]
+        .map(str::to_owned)
+        .to_vec();
+        for (index, arm) in self.arms.iter().enumerate() {
+            let option = match index {
+                0 => "--baseline",
+                _ => "--against",
+            };
+            line.extend([option.to_owned(), arm.label.clone()]);
+        }
+        line.extend(["--connections".to_owned(), self.connections.to_string()]);
+        for (parameter, value) in &self.said {
+            line.extend([option(*parameter), value.clone()]);
+        }
+        if !self.named.is_empty() {
+            let names: Vec<&str> = self.named.iter().map(|network| network.name).collect();
+            line.extend(["--link".to_owned(), names.join(",")]);
+        }
+        line
+    }
+
+    /// The same as what the program makes of that line.
+    pub(super) fn question(self) -> Compare {
+        let mut arms = self.arms.into_iter();
+        Compare {
+            arms: Vec::new(),
+            baseline: arms.next(),
+            against: arms.collect(),
+            chains: asked::Chains::profiled(ChainProfile::Private),
+            network: Network::of(self.named, &self.said),
+            pages: Pages::none(),
+            sampling: Sampling::without_computing(self.connections.into()),
+            engine: EngineChoice::Auto,
+            shortcuts: Shortcuts::default(),
+            inside: Inside::default(),
+            capture_to: CAPTURES.into(),
+            format: Format::Table,
+            output: None,
+            report: None,
+            save: None,
+            compare_to: None,
+            fail_if: Vec::new(),
+            junit: None,
+            strict: false,
+            verbose: true,
+        }
+    }
+}
+
 impl Compare {
     pub(super) fn run(mut self, arguments: &[OsString]) -> Result<(), Failure> {
         self.network.load(&self.pages);
@@ -185,7 +258,7 @@ impl Compare {
             .collect();
         let bar = Bar::new();
         let arms = prepare(&experiment.arms, &bar)?;
-        check_comparison(&experiment.arms).map_err(Failure::Usage)?;
+        check_comparison(&experiment.arms).map_err(Failure::usage)?;
         own::tell(&own::notes(&arms));
         own::tell(&own::of_other_shape(&experiment.arms)?);
         own::tell(&experiment.har_notes());

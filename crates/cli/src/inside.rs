@@ -11,7 +11,7 @@ use super::{Failure, tell};
 use lastbyte::lab::{Captures, Inspection};
 use lastbyte::study::Experiment;
 
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(super) struct Inside {
     /// Write the packets of the first N connections of each sample as pcapng, with their TLS secrets inside, on both
     /// sides of the link; `lastbyte show` draws them

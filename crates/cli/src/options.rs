@@ -57,6 +57,31 @@ impl FromStr for Part {
     }
 }
 
+impl Network {
+    /// Networks by name, and parameters that have a value of their own besides: what clap makes of their options.
+    pub(super) fn of(named: Vec<&'static NamedNetwork>, said: &[(Parameter, String)]) -> Network {
+        let by_name = |parameter: Parameter| {
+            let mut values = named.iter().flat_map(|network| network.values());
+            values.any(|(said, _)| said == parameter)
+        };
+        let options = transfers().filter_map(|(parameter, option)| {
+            let own = said.iter().find(|(said, _)| *said == parameter);
+            match (own, &option.choice) {
+                (Some((_, value)), _) => Some((parameter, vec![value.clone()])),
+                (None, Choice::Usual(usual)) if !by_name(parameter) => {
+                    Some((parameter, vec![(*usual).to_owned()]))
+                }
+                (None, _) => None,
+            }
+        });
+        Network {
+            options: options.collect(),
+            named,
+            mix: Vec::new(),
+        }
+    }
+}
+
 impl Args for Network {
     fn augment_args(command: Command) -> Command {
         let command = command.arg(named()).arg(mix());
@@ -135,6 +160,11 @@ fn argument(parameter: Parameter, option: &CommandLine) -> Arg {
 pub(super) struct Pages(Vec<(Parameter, Vec<String>)>);
 
 impl Pages {
+    /// None.
+    pub(super) fn none() -> Pages {
+        Pages(Vec::new())
+    }
+
     /// Whether there are any.
     pub(super) fn are_asked(&self) -> bool {
         !self.0.is_empty()
@@ -225,6 +255,25 @@ fn value_parser(parameter: Parameter) -> ValueParser {
             Err(error) => Err(error.to_string()),
         })
         .into(),
+    }
+}
+
+/// How a parameter is asked for.
+pub(super) fn option(parameter: Parameter) -> String {
+    format!("--{}", parameter.name().replace('_', "-"))
+}
+
+impl Sampling {
+    /// So many connections of each arm in each cell, whose computing is in no time; all else as usual.
+    pub(super) fn without_computing(connections: Connections) -> Sampling {
+        Sampling {
+            connections: Some(connections),
+            concurrency: None,
+            timeout: Duration::from_secs(300),
+            seed: 1,
+            cpu: Some(CpuTime::None),
+            emulation: Emulation::default(),
+        }
     }
 }
 

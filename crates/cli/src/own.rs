@@ -198,12 +198,19 @@ impl Shape {
         }
     }
 
+    /// As an arm says it.
+    fn keys(&self) -> [(&'static str, String); 2] {
+        [
+            ("intermediates", self.intermediates.to_string()),
+            ("scts", self.timestamps.to_string()),
+        ]
+    }
+
     /// `intermediates=1/scts=2`
-    fn keys(&self) -> String {
-        format!(
-            "intermediates={}/scts={}",
-            self.intermediates, self.timestamps
-        )
+    fn label(&self) -> String {
+        self.keys()
+            .map(|(key, count)| format!("{key}={count}"))
+            .join("/")
     }
 
     /// `1 intermediate and no timestamp`
@@ -263,7 +270,7 @@ pub(super) fn of_other_shape(arms: &[Arm]) -> Result<Vec<String>, Failure> {
                 has.words(),
                 files.chain.display(),
                 shape.words(),
-                shape.keys()
+                shape.label()
             )
         })
     });
@@ -281,9 +288,13 @@ fn with_other_keys(arm: &Arm, chain: &PublicChain, cells: &[Cell]) -> Vec<Suppos
         return Vec::new();
     }
     let shape = Shape::of(chain);
-    let supposed = ["ml-dsa-44", "ml-dsa-65"].into_iter().filter_map(|key| {
-        let other = format!("{}/{key}/{}", arm.group, shape.keys());
-        supposed(format!("its keys are {key}"), &other.parse().ok()?, cells)
+    let keys = [KeyAlgorithm::MlDsa44, KeyAlgorithm::MlDsa65].into_iter();
+    let supposed = keys.filter_map(|key| {
+        let other = Arm::of(arm.group, ArmChain::Made(ChainSpec::new(key))).ok()?;
+        let shape = shape.keys();
+        let shape = shape.each_ref().map(|(key, count)| (*key, count.as_str()));
+        let other = other.with_all(&shape).ok()?;
+        supposed(format!("its keys are {key}"), &other, cells)
     });
     supposed.collect()
 }

@@ -4,10 +4,12 @@ use lastbyte::explain::{
     Explanation, SUPPOSED, Shown, explain_shown, group, initial_window, payload, record_size,
     retried, supposed_rate,
 };
-use lastbyte::study::{Arm, ArmError, Cell, NamedNetwork, Parameter, RecordSize, StudyFolder};
+use lastbyte::study::{
+    Arm, ArmChain, ArmProblem, Cell, NamedNetwork, Parameter, RecordSize, Said, StudyFolder,
+};
 use lastbyte_link::{Direction, Link, Rate};
 use lastbyte_probe::{Document, Edge, Left};
-use lastbyte_sizes::{Group, Keys, Message};
+use lastbyte_sizes::{Group, Keys, Message, PemFiles};
 use std::time::Duration;
 
 /// What the chain that a site has is called.
@@ -27,20 +29,20 @@ pub(super) struct Chain {
     pub(super) keys: Option<Keys>,
     /// The key exchange that is supposed in the place of the one that was seen.
     pub(super) group: Option<Group>,
-    /// How it comes, as an arm says it; empty is whole.
-    pub(super) way: String,
+    /// How it comes, as an arm says it; whole, where nothing is said.
+    pub(super) way: Said,
 }
 
 impl Chain {
     /// The same, coming so.
-    pub(super) fn delivered(&self, way: &str) -> Chain {
+    pub(super) fn delivered(&self, way: &Said) -> Chain {
         let name = match way.is_empty() {
             true => self.name.clone(),
             false => format!("{}/{way}", self.name),
         };
         Chain {
             name,
-            way: way.to_owned(),
+            way: way.clone(),
             ..self.clone()
         }
     }
@@ -67,7 +69,7 @@ pub(super) fn today(document: &Document) -> Option<Chain> {
         shown: Shown::seen(document)?,
         keys: None,
         group: None,
-        way: String::new(),
+        way: Said::default(),
     })
 }
 
@@ -80,7 +82,7 @@ pub(super) fn with(document: &Document, keys: impl Into<Keys>) -> Option<Chain> 
         shown: Shown::supposed(document, keys)?,
         keys: Some(keys),
         group: None,
-        way: String::new(),
+        way: Said::default(),
     })
 }
 
@@ -148,24 +150,18 @@ fn of(document: &Document, link: Link, link_name: Option<String>) -> Cell {
         ..Cell::default()
     };
     let mtu = document.mss.map(|mss| (mss + 52).to_string());
-    if let Some(mtu) = mtu.filter(|mtu| mtu != "1500")
-        && let Some(parameter) = Parameter::ALL
-            .into_iter()
-            .find(|parameter| parameter.name() == "mtu")
-    {
+    if let Some(mtu) = mtu.filter(|mtu| mtu != "1500") {
         // One that can't be is not the path's.
-        let _ = parameter.set(&mut cell, &mtu, &StudyFolder::HERE);
+        let _ = Parameter::MTU.set(&mut cell, &mtu, &StudyFolder::HERE);
     }
     cell.data = payload(document, cell.hosts.mss()).unwrap_or_default();
     cell
 }
 
-/// The same, as an arm says it; empty where it is as usual.
-pub(super) fn records(document: &Document) -> String {
-    match record_size(document) {
-        RecordSize::FirstSegment => String::new(),
-        RecordSize::Fixed(size) => format!("/record_size={size}"),
-    }
+/// The size of its records, as an arm says it; none where that is as usual.
+pub(super) fn records(document: &Document) -> Option<(&'static str, String)> {
+    let size = record_size(document);
+    (size != RecordSize::default()).then(|| ("record_size", size.to_string()))
 }
 
 /// The window that is calculated with: the smallest that was not ruled out.
@@ -173,24 +169,19 @@ pub(super) fn window(document: &Document) -> u32 {
     initial_window(document).clamp(1, 1000)
 }
 
-/// What an arm has besides where the server sent a HelloRetryRequest; empty where it did not.
-pub(super) fn key_share(document: &Document, chain: &Chain) -> String {
-    let arm = arm(chain.group(document), "").map(|arm| chain.connecting(document, arm));
+/// What an arm says besides where the server sent a HelloRetryRequest; none where it did not.
+pub(super) fn key_share(document: &Document, chain: &Chain) -> Option<(&'static str, String)> {
+    let arm = arm(chain.group(document), &Said::default());
+    let arm = arm.map(|arm| chain.connecting(document, arm));
     let share = arm.ok().and_then(|arm| arm.key_shares.first().copied());
-    match share.filter(|_| document.tls.hello_retry) {
-        Some(share) => format!("/key_share={share}"),
-        None => String::new(),
-    }
+    let share = share.filter(|_| document.tls.hello_retry)?;
+    Some(("key_share", share.to_string()))
 }
 
 /// An arm of some server whose chain comes so. Which server it is changes nothing: its name's length is in what is shown.
-pub(super) fn arm(group: Group, way: &str) -> Result<Arm, ArmError> {
-    let way = if way.is_empty() {
-        String::new()
-    } else {
-        format!("/{way}")
-    };
-    format!("{group}/server.example:443{way}").parse()
+pub(super) fn arm(group: Group, way: &Said) -> Result<Arm, ArmProblem> {
+    let server = ArmChain::Pem(PemFiles::new("server.example:443"));
+    Arm::of_said(group, server, way)
 }
 
 /// What arithmetic says of a chain over these cells.
@@ -204,7 +195,7 @@ pub(super) fn try_explained(
     chain: &Chain,
     cells: &[Cell],
 ) -> Result<Explanation, String> {
-    let arm = arm(chain.group(document), &chain.way).map_err(|error| error.problem.to_string())?;
+    let arm = arm(chain.group(document), &chain.way).map_err(|problem| problem.to_string())?;
     let arm = Arm {
         record_size: record_size(document),
         ..chain.connecting(document, arm)
@@ -272,7 +263,7 @@ pub(super) fn one_certificate(name: &str, bytes: usize) -> Chain {
         name: name.to_owned(),
         keys: name.parse::<KeyAlgorithm>().ok().map(Keys::from),
         group: None,
-        way: String::new(),
+        way: Said::default(),
         shown: Shown {
             certificates: vec![bytes],
             signature: Signature {

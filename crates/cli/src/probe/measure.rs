@@ -3,19 +3,19 @@
 use std::ffi::OsString;
 use std::time::Duration;
 
-use clap::Parser;
 use lastbyte::explain::{self, Explanation};
-use lastbyte::study::{Arm, Hosts, NamedNetwork};
+use lastbyte::study::{Arm, ArmChain, Hosts, NamedNetwork, Parameter, Said};
 use lastbyte_link::{counted, format_duration, visible};
 use lastbyte_probe::{Certificate, Document};
-use lastbyte_sizes::{KeyAlgorithm, Message};
+use lastbyte_sizes::{ChainSpec, KeyAlgorithm, Message};
 
 use super::edges::{self, Chain};
 use super::what_if::Answer;
 use super::{Failure, print, told};
+use crate::compare::Chains;
 
 /// Of each chain, over each network.
-const CONNECTIONS: &str = "50";
+const CONNECTIONS: u32 = 50;
 
 /// Has `compare` measure chains whose servers send as many bytes, over the measured path and networks by name.
 pub(super) fn measure(
@@ -27,17 +27,13 @@ pub(super) fn measure(
         print(&rest)?;
         Ok(arm)
     });
-    let arms = arms.collect::<Result<Vec<String>, Failure>>()?;
+    let arms = arms.collect::<Result<Vec<Arm>, Failure>>()?;
     print(&(tickets(answer.document) + &response(answer.document)))?;
-    for way in ways(answer, networks) {
-        let line = line(answer, &arms, &way);
+    for question in questions(answer, &arms, networks) {
+        let line = question.line();
         print(&format!("\n{}\n", line.join(" ")))?;
         let arguments: Vec<OsString> = line.iter().map(OsString::from).collect();
-        let asked =
-            crate::Cli::try_parse_from(&line).map_err(|error| Failure::Usage(error.to_string()))?;
-        if let crate::Command::Compare(compare) = asked.command {
-            compare.run(&arguments)?;
-        }
+        question.question().run(&arguments)?;
     }
     Ok(())
 }
@@ -47,32 +43,49 @@ fn arm(
     document: &Document,
     chain: &Chain,
     explanation: &Explanation,
-) -> Result<(String, String), Failure> {
+) -> Result<(Arm, String), Failure> {
     let wanted = i64::from(explanation.wire.server_flight_wire_bytes);
     let certificate = i64::from(explanation.wire.bytes(Message::Certificate));
-    let (key, of) = (key(document, chain), chain);
-    let words = |chain: &str| {
-        let group = of.group(document);
-        // A host that has writes of its own makes a record of each.
-        let records = match explain::host_writes(document) {
-            None => edges::records(document),
-            Some(_) => String::new(),
-        };
-        format!(
-            "{group}/{key}{chain}{records}{}",
-            edges::key_share(document, of)
-        )
+    let key = key(document, chain);
+    // A host that has writes of its own makes a record of each.
+    let records = match explain::host_writes(document) {
+        None => edges::records(document),
+        Some(_) => None,
     };
-    let (text, rest) = match padded(&words, certificate, wanted) {
+    let besides: Vec<_> = records
+        .into_iter()
+        .chain(edges::key_share(document, chain))
+        .collect();
+    let besides: Vec<_> = besides
+        .iter()
+        .map(|(key, value)| (*key, value.as_str()))
+        .collect();
+    let group = chain.group(document);
+    let of = |spec: ChainSpec, way: &Said| {
+        Arm::of_said(group, ArmChain::Made(spec), way)?.with_all(&besides)
+    };
+    let alone = ChainSpec {
+        intermediates: 0,
+        ..ChainSpec::new(key)
+    };
+    let sized = |bytes: i64| {
+        let spec = ChainSpec {
+            certificate_bytes: Some(usize::try_from(bytes).ok()?),
+            ..alone.clone()
+        };
+        of(spec, &Said::default()).ok()
+    };
+    let (arm, rest) = match padded(&sized, certificate, wanted) {
         Some(found) => found,
         // None of the laboratory's chains for this key is so short: the one that is like it.
         None => {
-            let way = [chain.way.as_str(), "intermediates=0"];
-            let way = way.into_iter().find(|way| !way.is_empty());
-            let text = words(&way.map_or_else(String::new, |way| format!("/{way}")));
-            let arm: Arm = text.parse().map_err(Failure::usage)?;
+            let arm = match chain.way.is_empty() {
+                true => of(alone, &chain.way),
+                false => of(ChainSpec::new(key), &chain.way),
+            };
+            let arm = arm.map_err(Failure::usage)?;
             let sent = explain::wire(&arm).map_err(Failure::run)?;
-            (text, wanted - i64::from(sent.server_flight_wire_bytes))
+            (arm, wanted - i64::from(sent.server_flight_wire_bytes))
         }
     };
     let told = match rest {
@@ -85,11 +98,13 @@ fn arm(
         ),
     };
     // As many, whose length is no arithmetic.
-    let tickets = match explain::tickets(document) {
-        0 => String::new(),
-        tickets => format!("/tickets={tickets}"),
+    let arm = match explain::tickets(document) {
+        0 => arm,
+        tickets => arm
+            .with("tickets", &tickets.to_string())
+            .map_err(Failure::usage)?,
     };
-    Ok((text + &tickets, told))
+    Ok((arm, told))
 }
 
 /// What of the site's tickets the laboratory's server does otherwise: a line, or nothing.
@@ -134,11 +149,11 @@ fn key(document: &Document, chain: &Chain) -> KeyAlgorithm {
 
 /// An arm of one certificate that is padded until its server sends so many bytes on the wire, and how many are missing; none if
 /// such a chain can't be so short.
-fn padded(words: &dyn Fn(&str) -> String, certificate: i64, wanted: i64) -> Option<(String, i64)> {
+fn padded(sized: &dyn Fn(i64) -> Option<Arm>, certificate: i64, wanted: i64) -> Option<(Arm, i64)> {
     let of = |bytes: i64| {
-        let text = words(&format!(":{bytes}B/intermediates=0"));
-        let wire = explain::wire(&text.parse().ok()?).ok()?;
-        Some((text, wanted - i64::from(wire.server_flight_wire_bytes)))
+        let arm = sized(bytes)?;
+        let wire = explain::wire(&arm).ok()?;
+        Some((arm, wanted - i64::from(wire.server_flight_wire_bytes)))
     };
     let mut bytes = certificate;
     let mut found = of(bytes)?;
@@ -153,71 +168,55 @@ fn padded(words: &dyn Fn(&str) -> String, certificate: i64, wanted: i64) -> Opti
     Some(found)
 }
 
-/// The measured path, and networks by name, as options.
-fn ways(answer: &Answer<'_>, networks: &[&'static NamedNetwork]) -> Vec<Vec<String>> {
-    let rtt = answer.document.rtt_ms.unwrap_or_default();
-    let rtt = format_duration(Duration::from_micros((rtt * 1e3) as u64));
-    let rate = answer.rate.rate().to_string();
-    let mut ways = vec![vec!["--rtt".to_owned(), rtt, "--rate".to_owned(), rate]];
-    if !networks.is_empty() {
-        let names: Vec<&str> = networks.iter().map(|network| network.name).collect();
-        ways.push(vec!["--link".to_owned(), names.join(",")]);
-    }
-    ways
-}
-
-/// What compares these arms.
-fn line(answer: &Answer<'_>, arms: &[String], way: &[String]) -> Vec<String> {
+/// What compares these arms: over the measured path, and over networks by name.
+///
+/// What this machine takes to compute is neither the site's nor its users', and takes longest to measure. In brief, the first
+/// byte would not be told. Arms have what they say.
+fn questions(answer: &Answer<'_>, arms: &[Arm], networks: &[&'static NamedNetwork]) -> Vec<Chains> {
     let path = answer.cells.first();
     let writes = explain::host_writes(answer.document);
     let data = match writes {
         Some(writes) => explain::host_payload(answer.document, writes).0,
         None => path.map_or(0, |path| path.data.0),
     };
-    let window = edges::window(answer.document).to_string();
-    // What this machine takes to compute is neither the site's nor its users', and takes longest to measure. In brief, the
-    // first byte would not be told. Arms have what they say.
-    let mut line: Vec<String> = [
-        "lastbyte",
-        "compare",
-        "--verbose",
-        "--cpu",
-        "none",
-        "--chain-profile",
-        "private",
-    ]
-    .map(str::to_owned)
-    .into();
-    for (index, arm) in arms.iter().enumerate() {
-        let option = match index {
-            0 => "--baseline",
-            _ => "--against",
-        };
-        line.extend([option.to_owned(), arm.clone()]);
-    }
     let hosts = path.map_or_else(Hosts::default, |path| path.hosts);
     let mtu = (hosts.mtu != Hosts::default().mtu).then(|| hosts.mtu.to_string());
-    let options = [
-        ("--connections", Some(CONNECTIONS.to_owned())),
-        ("--initcwnd", Some(window)),
-        ("--data", Some(format!("{data}B"))),
-        ("--mtu", mtu),
-        ("--writes", writes.map(|writes| writes.to_string())),
+    let said = [
+        (
+            Parameter::INITCWND,
+            Some(edges::window(answer.document).to_string()),
+        ),
+        (Parameter::DATA, Some(format!("{data}B"))),
+        (Parameter::MTU, mtu),
+        (Parameter::WRITES, writes.map(|writes| writes.to_string())),
     ];
-    for (option, value) in options {
-        line.extend(
-            value
-                .into_iter()
-                .flat_map(|value| [option.to_owned(), value]),
-        );
+    let said = said
+        .into_iter()
+        .filter_map(|(parameter, value)| Some((parameter, value?)));
+    let question = |named: &[&'static NamedNetwork], link: Vec<(Parameter, String)>| Chains {
+        arms: arms.to_vec(),
+        connections: CONNECTIONS,
+        named: named.to_vec(),
+        said: said.clone().chain(link).collect(),
+    };
+    let rtt = answer.document.rtt_ms.unwrap_or_default();
+    let rtt = format_duration(Duration::from_micros((rtt * 1e3) as u64));
+    let rate = answer.rate.rate().to_string();
+    let path = vec![(Parameter::RTT, rtt), (Parameter::RATE, rate)];
+    let mut questions = vec![question(&[], path)];
+    if !networks.is_empty() {
+        questions.push(question(networks, Vec::new()));
     }
-    line.extend(way.iter().cloned());
-    line
+    questions
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
+#[allow(clippy::unwrap_used, clippy::panic)]
 mod tests {
+    use std::str::FromStr;
+
+    use clap::Parser;
+
     use super::super::edges::{explained, measured, one_certificate, today};
     use super::*;
 
@@ -252,9 +251,13 @@ mod tests {
             let chain = chain("ecdsa-p256", certificate, besides);
             let explanation = explained(&document, &chain, &[]).unwrap();
             let (text, told) = arm(&document, &chain, &explanation).unwrap();
-            assert!(text.starts_with("x25519/ecdsa-p256:"), "{text}");
-            let text = text.strip_suffix("/tickets=2").unwrap();
-            let wire = explain::wire(&text.parse().unwrap()).unwrap();
+            assert!(text.label.starts_with("x25519/ecdsa-p256:"), "{text}");
+            assert!(
+                text.label.ends_with("B/intermediates=0/tickets=2"),
+                "{text}"
+            );
+            assert_eq!(text, text.label.parse().unwrap());
+            let wire = explain::wire(&text.saying(&["tickets"], &[]).unwrap()).unwrap();
             let rest = i64::from(explanation.wire.server_flight_wire_bytes)
                 - i64::from(wire.server_flight_wire_bytes);
             // With one byte more, a message has a record more of 22 bytes and it.
@@ -270,7 +273,7 @@ mod tests {
         let explanation = explained(&document, &chain, &[]).unwrap();
         let (text, told) = arm(&document, &chain, &explanation).unwrap();
         assert_eq!(
-            text,
+            text.label,
             format!("{}/ml-dsa-65/intermediates=0", explain::USUAL_GROUP)
         );
         assert!(
@@ -297,16 +300,18 @@ mod tests {
                 cells: vec![measured(document, rate.rate())],
                 rate,
             };
-            line(&answer, &[], &[]).join(" ")
+            let arms = [Arm::from_str("x25519/rsa-2048").unwrap()];
+            let question = questions(&answer, &arms, &[]).remove(0);
+            question.line().join(" ")
         };
         let go = of("[1208, 2394, 560, 4766, 3332]");
-        assert!(line(&go).ends_with(" --data 12157B --writes 1186B+2372B+538B+4744B+3310B"));
+        assert!(line(&go).contains(" --data 12157B --writes 1186B+2372B+538B+4744B+3310B --rtt "));
         let nginx = of("[4118]");
-        assert!(line(&nginx).ends_with(" --data 12223B --writes 4096B"));
+        assert!(line(&nginx).contains(" --data 12223B --writes 4096B --rtt "));
         let chain = chain("ecdsa-p256", 1500, 0);
         let arm = |document: &Document| {
             let explanation = explained(document, &chain, &[]).unwrap();
-            arm(document, &chain, &explanation).unwrap().0
+            arm(document, &chain, &explanation).unwrap().0.label
         };
         assert!(!arm(&nginx).contains("record_size"));
         assert!(arm(&of("[]")).contains("/record_size=4096"));
@@ -334,13 +339,28 @@ mod tests {
             cells,
             rate,
         };
-        let ways = ways(&answer, &[]);
-        let arms = ["a", "b"].map(str::to_owned);
-        let line = line(&answer, &arms, &ways[0]).join(" ");
+        let arms = ["x25519/rsa-2048", "x25519/ml-dsa-44"].map(|arm| Arm::from_str(arm).unwrap());
+        let networks = [
+            NamedNetwork::find("lte").unwrap(),
+            NamedNetwork::find("geo").unwrap(),
+        ];
+        let [path, named] = <[Chains; 2]>::try_from(questions(&answer, &arms, &networks))
+            .ok()
+            .unwrap();
+        let begins = "lastbyte compare --verbose --cpu none --chain-profile private --baseline x25519/rsa-2048 \
+             --against x25519/ml-dsa-44 --connections 50 --initcwnd 4 --data 1000B --mtu 1452";
         assert_eq!(
-            line,
-            "lastbyte compare --verbose --cpu none --chain-profile private --baseline a --against b --connections 50 --initcwnd 4 --data 1000B \
-             --mtu 1452 --rtt 50ms --rate 1gbit"
+            path.line().join(" "),
+            format!("{begins} --rtt 50ms --rate 1gbit")
         );
+        assert_eq!(named.line().join(" "), format!("{begins} --link lte,geo"));
+        // Who types the line asks the same.
+        for question in [path, named] {
+            let typed = crate::Cli::try_parse_from(question.line()).unwrap();
+            let crate::Command::Compare(typed) = typed.command else {
+                panic!()
+            };
+            assert_eq!(format!("{:?}", question.question()), format!("{typed:?}"));
+        }
     }
 }

@@ -9,7 +9,7 @@ use clap::Args;
 use lastbyte::explain::{self, Explanation, Shown, USUAL_GROUP};
 use lastbyte::reduce::{Reduction, Subject};
 use lastbyte::report::thresholds::{NOTHING_MS, WORTH_MS};
-use lastbyte::study::{Arm, ArmChain, ArmError, Cell, NamedNetwork, RecordSize};
+use lastbyte::study::{Arm, ArmChain, Cell, NamedNetwork, NoKeys, RecordSize, Said};
 use lastbyte_link::{Rate, counted, visible};
 use lastbyte_pki::PemFiles;
 use lastbyte_probe::{Document, Edge, Left};
@@ -65,8 +65,8 @@ struct Other {
 /// How it comes.
 #[derive(Clone, Debug)]
 enum Ways {
-    /// As an arm says it: `delivery=elide/signal=trust-anchors`; empty is whole.
-    One(String),
+    /// As an arm says it: `delivery=elide/signal=trust-anchors`; whole, where nothing is said.
+    One(Said),
     /// In every way to send less that there is.
     All,
 }
@@ -107,11 +107,8 @@ impl FromStr for Other {
         }
         let ways = match said.as_slice() {
             [ALL] => Ways::All,
-            said => Ways::One(said.join("/")),
+            said => Ways::One(way_of(&said.join("/"))?),
         };
-        if let Ways::One(way) = &ways {
-            check(way)?;
-        }
         Ok(Other {
             keys,
             intermediates,
@@ -129,9 +126,7 @@ fn keys(text: &str) -> Result<Keys, String> {
     if !text.contains('+') {
         return Ok(first.into());
     }
-    let arm: Arm = format!("{USUAL_GROUP}/{text}")
-        .parse()
-        .map_err(|error: ArmError| error.problem.to_string())?;
+    let arm = Arm::of_chain(USUAL_GROUP, text).map_err(|error| error.problem.to_string())?;
     match &arm.chain {
         ArmChain::Made(spec) if !text.contains(':') => Ok(spec.into()),
         _ => Err(format!(
@@ -140,19 +135,33 @@ fn keys(text: &str) -> Result<Keys, String> {
     }
 }
 
+/// How a chain comes, as somebody has written it.
+fn way_of(text: &str) -> Result<Said, String> {
+    let way = Said::keys_of(text).map_err(|error| match error {
+        NoKeys::Word(word) => not_of_a_way(&word),
+        NoKeys::Keys(problem) => problem.to_string(),
+    })?;
+    check(&way).map(|()| way)
+}
+
 /// Whether an arm would take it, and it is of nothing but how a chain comes.
-fn check(way: &str) -> Result<(), String> {
-    edges::arm(USUAL_GROUP, way).map_err(|error| error.problem.to_string())?;
+fn check(way: &Said) -> Result<(), String> {
+    edges::arm(USUAL_GROUP, way).map_err(|problem| problem.to_string())?;
     // What says how a delivery goes is nothing without it.
-    let of_others = |word: &&str| {
-        !word.is_empty() && !word.starts_with("delivery=") && edges::arm(USUAL_GROUP, word).is_ok()
+    let is_of_others = |(key, value): &(&str, &str)| {
+        let alone = Said::of_keys(&[(key, value)]);
+        *key != "delivery" && alone.is_ok_and(|alone| edges::arm(USUAL_GROUP, &alone).is_ok())
     };
-    match way.split('/').find(of_others) {
+    match way.pairs().find(is_of_others) {
         None => Ok(()),
-        Some(word) => Err(format!(
-            "{word:?} is not of how a chain comes: write delivery=elide, or another delivery of docs/arms.md, or {ALL}"
-        )),
+        Some((key, value)) => Err(not_of_a_way(&format!("{key}={value}"))),
     }
+}
+
+fn not_of_a_way(word: &str) -> String {
+    format!(
+        "{word:?} is not of how a chain comes: write delivery=elide, or another delivery of docs/arms.md, or {ALL}"
+    )
 }
 
 impl Other {
@@ -212,13 +221,10 @@ impl Other {
 }
 
 /// What an arm says of this way to send less, but for the stack; none where it changes what the chain holds.
-fn way(document: &Document, reduction: &Reduction) -> Option<String> {
-    let whole = edges::arm(explain::group(document), "").ok()?;
+fn way(document: &Document, reduction: &Reduction) -> Option<Said> {
+    let whole = edges::arm(explain::group(document), &Said::default()).ok()?;
     let less = reduction.apply(&whole).ok()?;
-    let said = less.label.strip_prefix(&whole.label)?;
-    let said = said.split('/').filter(|word| !word.is_empty());
-    let said = said.filter(|word| !word.starts_with("hello="));
-    let way = said.collect::<Vec<_>>().join("/");
+    let way = less.said_unlike(&whole).without(&["hello"]);
     check(&way).ok().map(|()| way)
 }
 
@@ -371,7 +377,7 @@ fn from_file(file: &Path, before: &[Chain]) -> Result<Chain, Failure> {
         name: file.display().to_string(),
         keys: None,
         group: None,
-        way: String::new(),
+        way: Said::default(),
         shown: Shown {
             certificates: own.certificates,
             // Of a key like the one that the site has, the signature that was seen: ECDSA's differ by a byte or two.

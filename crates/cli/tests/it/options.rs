@@ -32,7 +32,8 @@ fn rows(arm: &str, cell: Cell) -> Vec<Row> {
     for row in &rows {
         assert_eq!(row.outcome, Outcome::Completed);
     }
-    assert_eq!(check(&arm, &Cell::default(), &rows), Ok(()));
+    let checked = check(&arm, &Cell::default(), &rows);
+    assert_eq!(checked.map_err(|unlike| unlike.to_string()), Ok(()));
     rows
 }
 

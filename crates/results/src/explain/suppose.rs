@@ -5,7 +5,7 @@ use lastbyte_sizes::{ChainSpec, Message};
 
 use super::{flights, probe, wire};
 use crate::row::Wire;
-use crate::study::{Arm, ArmChain, Cell};
+use crate::study::{Arm, ArmChain, ArmProblem, Cell};
 
 /// A chain in other surroundings.
 #[derive(Clone, Debug)]
@@ -74,7 +74,7 @@ fn flights_in(arm: &Arm, on_wire: &Wire, cells: &[Cell]) -> Vec<usize> {
         .collect()
 }
 
-type Other = (String, Result<Arm, String>);
+type Other = (String, Result<Arm, ArmProblem>);
 
 /// Each thing that could be otherwise, with the arm that has it.
 fn surroundings(arm: &Arm, spec: &ChainSpec) -> Vec<Other> {

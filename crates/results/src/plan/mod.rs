@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 pub use self::arithmetic::{Arithmetic, Calculated, OnWire, calculated};
 pub use self::because::{Because, Cause};
-pub use self::lever::{About, Amounts, Lever};
+pub use self::lever::{About, Amounts, Lever, Unpulled};
 pub use self::tale::{FELT, Gain, Tale};
 pub use self::usual::{USUAL, Usual, path as usual_path, population as usual_population};
 use crate::results::{Row, Sample};
@@ -84,7 +84,7 @@ impl Plan {
         for lever in Lever::all() {
             match lever.pull(&plan.planned, &plan.amounts) {
                 Ok(pulled) => plan.levers.push((lever, pulled)),
-                Err(reason) => plan.unavailable.push((lever, reason)),
+                Err(reason) => plan.unavailable.push((lever, reason.to_string())),
             }
         }
         plan

@@ -8,7 +8,7 @@ mod table;
 mod tests;
 
 pub use self::by::By;
-pub use self::reduction::{Had, Holds, Reduction, Subject};
+pub use self::reduction::{Had, Holds, Reduction, Subject, Unavailable};
 pub use self::table::{Clients, Cpu, Ranked, Table};
 
 use crate::study::Arm;
@@ -47,13 +47,13 @@ impl Reduce {
         };
         for reduction in Reduction::ALL {
             if let Err(reason) = reduce.add(reduction) {
-                reduce.unavailable.push((reduction, reason));
+                reduce.unavailable.push((reduction, reason.to_string()));
             }
         }
         reduce
     }
 
-    fn add(&mut self, reduction: &'static Reduction) -> Result<(), String> {
+    fn add(&mut self, reduction: &'static Reduction) -> Result<(), Unavailable> {
         let Some(own) = self.whole.first() else {
             return Ok(());
         };

@@ -8,10 +8,35 @@ mod pqtls_ad;
 mod resumption;
 mod trimmed;
 
-use crate::study::{Arm, ArmChain, Delivery};
+use thiserror::Error;
 
-/// Another arm, or why it can't be had, in one line.
-type Change = fn(&Arm) -> Result<Arm, String>;
+use crate::study::{Arm, ArmChain, ArmProblem, Delivery};
+
+/// Another arm, or why it can't be had.
+type Change = fn(&Arm) -> Result<Arm, Unavailable>;
+
+/// Why a way to send less can't be had for a chain.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum Unavailable {
+    /// No arm has it with all that is said besides.
+    #[error(transparent)]
+    Arm(#[from] ArmProblem),
+    /// The chain comes another way already.
+    #[error("delivery={0} is there already: leave it out")]
+    Delivered(&'static str),
+    /// A size hides what became of it.
+    #[error("the chain has a size, and is made as large again: name an algorithm alone")]
+    Sized,
+    /// Padding is no certificate.
+    #[error("the chain is padded, and padding says nothing of how real certificates compress")]
+    Padded,
+    /// What companies can do for themselves.
+    #[error(
+        "the chain is a public site's, as it has timestamps, and needs cosigners that browsers know: ask with \
+         --chain-profile private"
+    )]
+    Public,
+}
 
 /// A way to send less than a whole chain.
 pub struct Reduction {
@@ -89,14 +114,11 @@ impl Reduction {
     ///
     /// # Errors
     ///
-    /// Why it can't be had for this chain, in one line.
-    pub fn whole(&self, arm: &Arm) -> Result<Arm, String> {
+    /// Why it can't be had for this chain.
+    pub fn whole(&self, arm: &Arm) -> Result<Arm, Unavailable> {
         match arm.delivery {
             Delivery::Full => (self.whole)(arm),
-            _ => Err(format!(
-                "delivery={} is there already: leave it out",
-                arm.delivery.name()
-            )),
+            _ => Err(Unavailable::Delivered(arm.delivery.name())),
         }
     }
 
@@ -104,8 +126,8 @@ impl Reduction {
     ///
     /// # Errors
     ///
-    /// Why it can't be had for this chain, in one line.
-    pub fn apply(&self, whole: &Arm) -> Result<Arm, String> {
+    /// Why it can't be had for this chain.
+    pub fn apply(&self, whole: &Arm) -> Result<Arm, Unavailable> {
         (self.apply)(whole)
     }
 
@@ -113,8 +135,8 @@ impl Reduction {
     ///
     /// # Errors
     ///
-    /// Why it can't be had for this chain, in one line.
-    pub fn stale(&self, whole: &Arm) -> Result<Option<Arm>, String> {
+    /// Why it can't be had for this chain.
+    pub fn stale(&self, whole: &Arm) -> Result<Option<Arm>, Unavailable> {
         self.lacking.map(|lacking| lacking(whole)).transpose()
     }
 }
@@ -132,21 +154,32 @@ impl std::fmt::Debug for Reduction {
 }
 
 /// What changes certificates needs some of the chain's own size: a size that was asked for hides what became of it.
-fn unless_sized(arm: &Arm) -> Result<Arm, String> {
+fn unless_sized(arm: &Arm) -> Result<Arm, Unavailable> {
     match &arm.chain {
-        ArmChain::Made(spec) if spec.certificate_bytes.is_some() => Err(
-            "the chain has a size, and is made as large again: name an algorithm alone".to_owned(),
-        ),
+        ArmChain::Made(spec) if spec.certificate_bytes.is_some() => Err(Unavailable::Sized),
         _ => as_it_is(arm),
     }
 }
 
 /// For what any stack can do.
-fn as_it_is(arm: &Arm) -> Result<Arm, String> {
+fn as_it_is(arm: &Arm) -> Result<Arm, Unavailable> {
     Ok(arm.clone())
 }
 
 /// For what rustls alone can do: both arms run on it.
-fn on_rustls(arm: &Arm) -> Result<Arm, String> {
-    arm.with("stack", "rustls")
+fn on_rustls(arm: &Arm) -> Result<Arm, Unavailable> {
+    with(arm, &[("stack", "rustls")])
+}
+
+/// The arm with some keys said otherwise.
+fn with(arm: &Arm, said: &[(&str, &str)]) -> Result<Arm, Unavailable> {
+    Ok(arm.with_all(said)?)
+}
+
+/// The same of an arm with a chain that compresses as real ones do.
+fn unless_padded(arm: &Arm, said: &[(&str, &str)]) -> Result<Arm, Unavailable> {
+    match &arm.chain {
+        ArmChain::Made(spec) if spec.certificate_bytes.is_some() => Err(Unavailable::Padded),
+        _ => with(arm, said),
+    }
 }

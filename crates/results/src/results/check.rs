@@ -1,9 +1,20 @@
 //! Whether connections did what their arm says.
 
 use lastbyte_sizes::{ChainSpec, Message, Resumption as Asked, names};
+use thiserror::Error;
 
 use super::{ChainSignal, Dns, EarlyData, Outcome, Resumption, Row, Sample, Validity, Wire};
-use crate::study::{Arm, ArmChain, Cache, Cell, Certificates, Experiment};
+use crate::study::{Arm, ArmChain, Cache, Cell, Certificates, Experiment, Mismatch};
+
+/// A connection did not do what its arm says.
+#[derive(Debug, Error)]
+#[error("connection {index} {what}")]
+pub struct Unlike {
+    /// Which one.
+    pub index: u32,
+    /// What it did.
+    pub what: Mismatch,
+}
 
 impl Sample {
     /// Whether the sample may be trusted: the engine kept out of its way, and its connections did
@@ -17,7 +28,7 @@ impl Sample {
         };
         match (&self.engine.validity, check(arm, cell, &self.rows)) {
             (Validity::Valid, Ok(())) => Validity::Valid,
-            (Validity::Valid, Err(reason)) => Validity::Invalid(reason),
+            (Validity::Valid, Err(reason)) => Validity::Invalid(reason.to_string()),
             (Validity::Invalid(reason), Ok(())) => Validity::Invalid(reason.clone()),
             (Validity::Invalid(engine), Err(check)) => {
                 Validity::Invalid(format!("{check}; {engine}"))
@@ -33,7 +44,7 @@ impl Sample {
 /// # Errors
 ///
 /// One line for the first connection that did not.
-pub fn check(arm: &Arm, cell: &Cell, rows: &[Row]) -> Result<(), String> {
+pub fn check(arm: &Arm, cell: &Cell, rows: &[Row]) -> Result<(), Unlike> {
     rows.iter()
         .filter(|row| row.outcome == Outcome::Completed)
         .try_for_each(|row| {
@@ -42,12 +53,15 @@ pub fn check(arm: &Arm, cell: &Cell, rows: &[Row]) -> Result<(), String> {
                 Some(_) => check_page_wire(&arm, cell.cache, &row.wire),
                 None => check_row(&arm, row),
             };
-            checked.map_err(|what| format!("connection {} {what}", row.index))
+            checked.map_err(|what| Unlike {
+                index: row.index,
+                what,
+            })
         })
 }
 
-fn check_row(arm: &Arm, row: &Row) -> Result<(), String> {
-    check_wire(arm, &row.wire, &row.dns)?;
+fn check_row(arm: &Arm, row: &Row) -> Result<(), Mismatch> {
+    check_handshake(arm, &row.wire, &row.dns)?;
     match arm.resumption {
         Asked::EarlyData => check_early_data(row),
         Asked::Full | Asked::Ticket => Ok(()),
@@ -60,7 +74,7 @@ fn check_row(arm: &Arm, row: &Row) -> Result<(), String> {
 /// # Errors
 ///
 /// What it did not do.
-pub fn check_page_wire(arm: &Arm, cache: Cache, wire: &Wire) -> Result<(), String> {
+pub fn check_page_wire(arm: &Arm, cache: Cache, wire: &Wire) -> Result<(), Mismatch> {
     let resumption = match (cache, wire.resumption) {
         (Cache::Warm, Resumption::Resumed) => Asked::Ticket,
         (Cache::Warm, Resumption::Full) | (Cache::Cold, _) => Asked::Full,
@@ -74,53 +88,55 @@ pub fn check_page_wire(arm: &Arm, cache: Cache, wire: &Wire) -> Result<(), Strin
         signal: ChainSignal::None,
         ..*wire
     };
-    check_wire(&arm, &wire, &Dns::default())
+    check_handshake(&arm, &wire, &Dns::default())
 }
 
 /// What [`check`] asks of a handshake, whatever data came with it.
+///
+/// # Errors
+///
+/// What it did not do, as a line has it.
 pub fn check_wire(arm: &Arm, wire: &Wire, dns: &Dns) -> Result<(), String> {
+    check_handshake(arm, wire, dns).map_err(|what| what.to_string())
+}
+
+fn check_handshake(arm: &Arm, wire: &Wire, dns: &Dns) -> Result<(), Mismatch> {
     check_key_exchange(arm, wire)?;
     let shown = arm.delivery.check_handshake(arm, wire, dns)?;
     match (arm.resumption, wire.resumption) {
         (Asked::Full, Resumption::Full) => check_authentication(arm, wire, shown),
-        (Asked::Full, Resumption::Resumed) => {
-            Err("resumed an earlier session, which the arm does not ask for".into())
-        }
-        (Asked::Ticket | Asked::EarlyData, Resumption::Full) => {
-            Err("did not resume its session: the server did not accept its ticket".into())
-        }
+        (Asked::Full, Resumption::Resumed) => Err(Mismatch::Unasked("resumed an earlier session")),
+        (Asked::Ticket | Asked::EarlyData, Resumption::Full) => Err(Mismatch::NotResumed),
         (Asked::Ticket | Asked::EarlyData, Resumption::Resumed) => Ok(()),
     }
 }
 
-fn check_key_exchange(arm: &Arm, wire: &Wire) -> Result<(), String> {
+fn check_key_exchange(arm: &Arm, wire: &Wire) -> Result<(), Mismatch> {
     if wire.group != Some(arm.group.code_point()) {
         let negotiated = wire.group.map_or("no group".into(), group_name);
-        return Err(format!("negotiated {negotiated}, not {}", arm.group));
+        return Err(Mismatch::Group {
+            negotiated,
+            asked: arm.group,
+        });
     }
     let is_guessed = arm.key_shares.contains(&arm.group);
     match (is_guessed, wire.bytes(Message::HelloRetryRequest)) {
-        (true, 1..) => Err("needed a HelloRetryRequest, which the arm does not ask for".into()),
-        (false, 0) => Err(format!(
-            "needed no HelloRetryRequest: its client sent a key share for {} after all",
-            arm.group
-        )),
+        (true, 1..) => Err(Mismatch::Unasked("needed a HelloRetryRequest")),
+        (false, 0) => Err(Mismatch::NeedlessShare(arm.group)),
         _ => Ok(()),
     }
 }
 
 /// A connection without a request has no early data.
-fn check_early_data(row: &Row) -> Result<(), String> {
+fn check_early_data(row: &Row) -> Result<(), Mismatch> {
     match row.wire.early_data {
-        EarlyData::Refused => Err("sent early data that the server refused".into()),
-        EarlyData::None if row.times.ttlb != row.times.handshake => {
-            Err("sent no early data: its session did not allow it".into())
-        }
+        EarlyData::Refused => Err(Mismatch::EarlyDataRefused),
+        EarlyData::None if row.times.ttlb != row.times.handshake => Err(Mismatch::NoEarlyData),
         EarlyData::Accepted | EarlyData::None => Ok(()),
     }
 }
 
-fn check_authentication(arm: &Arm, wire: &Wire, shown: Certificates) -> Result<(), String> {
+fn check_authentication(arm: &Arm, wire: &Wire, shown: Certificates) -> Result<(), Mismatch> {
     match (&arm.chain, shown) {
         (ArmChain::Made(spec), Certificates::Rest) => check_signature(spec, wire.signature)?,
         (ArmChain::Made(spec), Certificates::Whole) => check_chain(spec, wire)?,
@@ -128,43 +144,45 @@ fn check_authentication(arm: &Arm, wire: &Wire, shown: Certificates) -> Result<(
     }
     match (&arm.client_chain, wire.client_certificate_bytes()) {
         (None, 0) => Ok(()),
-        (None, _) => Err("sent a client's chain, which the arm does not ask for".into()),
-        (Some(_), 0) => Err("sent no client's chain".into()),
+        (None, _) => Err(Mismatch::Unasked("sent a client's chain")),
+        (Some(_), 0) => Err(Mismatch::NoClientChain),
         (Some(ArmChain::Made(spec)), bytes) => check_signature(spec, wire.client_signature)
             .and_then(|()| check_bytes(spec, bytes))
-            .map_err(|what| format!("{what}, of the client")),
+            .map_err(|what| Mismatch::OfClient(Box::new(what))),
         (Some(ArmChain::Pem(_)), _) => Ok(()),
     }
 }
 
-fn check_signature(spec: &ChainSpec, signature: Option<u16>) -> Result<(), String> {
+fn check_signature(spec: &ChainSpec, signature: Option<u16>) -> Result<(), Mismatch> {
     match signature {
         Some(scheme) if spec.leaf.signature_schemes().contains(&scheme) => Ok(()),
-        _ => Err(format!(
-            "was signed with {}, which is not of a key {}",
-            signature.map_or("nothing".into(), signature_name),
-            spec.leaf
-        )),
+        _ => Err(Mismatch::Signature {
+            signed: signature.map_or("nothing".into(), signature_name),
+            key: spec.leaf,
+        }),
     }
 }
 
-fn check_chain(spec: &ChainSpec, wire: &Wire) -> Result<(), String> {
+fn check_chain(spec: &ChainSpec, wire: &Wire) -> Result<(), Mismatch> {
     check_signature(spec, wire.signature)?;
     let certificates = spec.certificates();
     if usize::try_from(wire.certificates) != Ok(certificates) {
-        return Err(format!(
-            "got {} certificates, not {certificates}",
-            wire.certificates
-        ));
+        return Err(Mismatch::Certificates {
+            got: wire.certificates as usize,
+            asked: certificates,
+        });
     }
     check_bytes(spec, wire.certificate_bytes())
 }
 
-fn check_bytes(spec: &ChainSpec, certificate_bytes: u32) -> Result<(), String> {
+fn check_bytes(spec: &ChainSpec, certificate_bytes: u32) -> Result<(), Mismatch> {
     match spec.certificate_bytes {
-        Some(bytes) if usize::try_from(certificate_bytes) != Ok(bytes) => Err(format!(
-            "got a Certificate message of {certificate_bytes} bytes, not {bytes}"
-        )),
+        Some(bytes) if usize::try_from(certificate_bytes) != Ok(bytes) => {
+            Err(Mismatch::CertificateBytes {
+                got: certificate_bytes as usize,
+                asked: bytes,
+            })
+        }
         _ => Ok(()),
     }
 }

@@ -1,9 +1,9 @@
 //! What edges that others found say of their server: which windows, groups and signatures have edges there.
 
-use lastbyte_sizes::{Group, KeyAlgorithm};
+use lastbyte_sizes::{ChainSpec, Group, KeyAlgorithm};
 
 use super::computed;
-use crate::study::{Arm, Cell, Metric, PublishedEdges, Search};
+use crate::study::{Arm, ArmChain, Cell, Metric, PublishedEdges, Search};
 
 /// How far edges may be off for a guess to be told, as a share of the published ones, which are round numbers.
 const WITHIN: f64 = 0.1;
@@ -66,7 +66,7 @@ fn guess(
     leaf: KeyAlgorithm,
     published: &PublishedEdges,
 ) -> Option<Implied> {
-    let arm: Arm = format!("{group}/{leaf}").parse().ok()?;
+    let arm = Arm::of(group, ArmChain::Made(ChainSpec::new(leaf))).ok()?;
     let most = published.edges.iter().max()? * 3 / 2;
     let cell = super::without_luck(cell);
     let edges = computed(&arm, &cell, metric, (1000, most), None).ok()?;

@@ -5,21 +5,25 @@ mod abridged;
 mod compressed;
 mod elided;
 mod memo;
+mod mismatch;
 mod mtc;
 mod pqtls_ad;
+mod problem;
 
 pub use abridged::Abridged;
 pub use compressed::{Compressed, LEFT_WITHIN as COMPRESSED_WITHIN};
 pub use elided::Elided;
+pub use mismatch::Mismatch;
 pub use mtc::{Cosigners, Form, Hello, Mtc, MtcPath};
 pub use pqtls_ad::{DnsCache, EndEntity, PqtlsAd};
+pub use problem::{DeliveryProblem, MtcProblem, OtherStack};
 
 use std::path::PathBuf;
 
-use lastbyte_link::nearest;
 use lastbyte_sizes::{ChainSpec, framing};
 
 use super::Arm;
+use super::value::ValueError;
 use crate::row::{ChainSignal, Dns, HelloDigest, Wire};
 
 /// Where an arm names a delivery.
@@ -27,7 +31,7 @@ struct Spec {
     /// The values of `delivery=` that ask for it, the usual one first.
     names: fn() -> Vec<&'static str>,
     /// The keys of an arm that are its own.
-    keys: &'static [&'static str],
+    keys: &'static [DeliveryKey],
     /// What those keys are for, as in "from= is for …".
     subject: &'static str,
     /// As usual, under one of its names.
@@ -37,6 +41,47 @@ struct Spec {
     /// What shows that a handshake was of this delivery, if it was: what its connection did.
     trace: fn(&Wire, &Dns) -> Option<&'static str>,
 }
+
+/// A key of a delivery: what it is called, what it takes and does, and how it is written and set.
+pub(super) struct DeliveryKey {
+    pub(super) name: &'static str,
+    /// What it can be, for readers.
+    pub(super) takes: &'static str,
+    /// What a delivery has without it; empty where `doc` says that in words.
+    pub(super) usual: &'static str,
+    /// What it does, for readers.
+    pub(super) doc: &'static str,
+    /// As a delivery has it; none of another delivery, and where that is said by leaving the key out.
+    get: fn(&Delivery) -> Option<String>,
+    set: fn(&mut Delivery, &str) -> Result<(), ValueError>,
+}
+
+/// How a key of one delivery is written and set.
+macro_rules! key {
+    ($delivery:ident, $name:expr, $takes:expr, $usual:expr, $doc:expr, $get:expr, $set:expr $(,)?) => {
+        DeliveryKey {
+            name: $name,
+            takes: $takes,
+            usual: $usual,
+            doc: $doc,
+            get: |delivery| {
+                let get: fn(&$delivery) -> Option<String> = $get;
+                match delivery {
+                    Delivery::$delivery(own) => get(own),
+                    _ => None,
+                }
+            },
+            set: |delivery, text| {
+                let set: fn(&mut $delivery, &str) -> Result<(), ValueError> = $set;
+                match delivery {
+                    Delivery::$delivery(own) => set(own, text),
+                    _ => Ok(()),
+                }
+            },
+        }
+    };
+}
+use key;
 
 /// How the two sides of a handshake come to a delivery: what not every stack can do.
 struct Way {
@@ -53,13 +98,6 @@ trait Kind {
 
     fn spec(&self) -> &'static Spec;
 
-    /// Takes the value of one of its keys.
-    ///
-    /// # Errors
-    ///
-    /// What the value can be.
-    fn set(&mut self, key: &str, value: &str) -> Result<(), String>;
-
     /// The files that it names.
     fn paths_mut(&mut self) -> Vec<&mut PathBuf> {
         Vec::new()
@@ -70,14 +108,14 @@ trait Kind {
     /// # Errors
     ///
     /// Why it can't, with the hint.
-    fn check_arm(&self, arm: &Arm) -> Result<(), String>;
+    fn check_arm(&self, arm: &Arm) -> Result<(), DeliveryProblem>;
 
     /// Whether an arm that delivers like this can be compared with a baseline.
     ///
     /// # Errors
     ///
     /// Why it can't, with the hint.
-    fn check_baseline(&self, arm: &Arm, baseline: &Arm) -> Result<(), String> {
+    fn check_baseline(&self, arm: &Arm, baseline: &Arm) -> Result<(), OtherStack> {
         let _ = (arm, baseline);
         Ok(())
     }
@@ -127,7 +165,7 @@ trait Kind {
     /// # Errors
     ///
     /// The end of a sentence that begins with the connection.
-    fn check_handshake(&self, arm: &Arm, wire: &Wire, dns: &Dns) -> Result<Certificates, String>;
+    fn check_handshake(&self, arm: &Arm, wire: &Wire, dns: &Dns) -> Result<Certificates, Mismatch>;
 }
 
 /// A chain that is known by its sizes alone.
@@ -254,8 +292,8 @@ impl Delivery {
     }
 
     /// All keys that deliveries have.
-    pub(super) fn keys() -> impl Iterator<Item = &'static str> {
-        SPECS.iter().flat_map(|spec| spec.keys).copied()
+    pub(super) fn keys() -> impl Iterator<Item = &'static DeliveryKey> + Clone {
+        SPECS.iter().flat_map(|spec| spec.keys)
     }
 
     /// As usual, under this name.
@@ -263,14 +301,17 @@ impl Delivery {
     /// # Errors
     ///
     /// Which names there are.
-    pub(super) fn named(name: &str) -> Result<Delivery, String> {
+    pub(super) fn named(name: &str) -> Result<Delivery, ValueError> {
         if name == Delivery::FULL {
             return Ok(Delivery::Full);
         }
         let mut found = SPECS.iter().filter_map(|spec| (spec.named)(name));
         found.next().ok_or_else(|| {
             let others = SPECS.iter().flat_map(|spec| (spec.names)());
-            nearest(name, [Delivery::FULL].into_iter().chain(others))
+            ValueError::Unlisted {
+                text: name.to_owned(),
+                known: [Delivery::FULL].into_iter().chain(others).collect(),
+            }
         })
     }
 
@@ -295,22 +336,27 @@ impl Delivery {
         ways
     }
 
+    /// How it has one of the [`keys`](Delivery::keys), as that would be written.
+    pub(super) fn get(&self, key: &str) -> Option<String> {
+        let own = self.kind()?.spec().keys.iter();
+        let own = own.into_iter().find(|own| own.name == key)?;
+        (own.get)(self)
+    }
+
     /// Takes the value of one of the [`keys`](Delivery::keys).
     pub(super) fn set(&mut self, key: &str, value: &str) -> Result<(), SetError> {
-        match self.kind_mut() {
-            Some(kind) if kind.spec().keys.contains(&key) => {
-                kind.set(key, value).map_err(SetError::Value)
-            }
-            _ => {
-                let specs = SPECS.iter().filter(|spec| spec.keys.contains(&key));
-                let subjects = specs.clone().map(|spec| spec.subject);
-                let names = specs.filter_map(|spec| (spec.names)().first().copied());
-                Err(SetError::NotIts {
-                    subject: subjects.collect::<Vec<_>>().join(" or "),
-                    name: names.collect::<Vec<_>>().join(" or "),
-                })
-            }
+        let has = |spec: &&Spec| spec.keys.iter().any(|own| own.name == key);
+        let own = self.kind().map(Kind::spec).into_iter();
+        if let Some(own) = own.flat_map(|spec| spec.keys).find(|own| own.name == key) {
+            return (own.set)(self, value).map_err(SetError::Value);
         }
+        let specs = SPECS.iter().copied().filter(has);
+        let subjects = specs.clone().map(|spec| spec.subject);
+        let names = specs.filter_map(|spec| (spec.names)().first().copied());
+        Err(SetError::NotIts {
+            subject: subjects.collect::<Vec<_>>().join(" or "),
+            name: names.collect::<Vec<_>>().join(" or "),
+        })
     }
 
     /// The files that it names.
@@ -368,12 +414,12 @@ impl Delivery {
     }
 
     /// Whether an arm can have all that it asks for besides.
-    pub(crate) fn check_arm(&self, arm: &Arm) -> Result<(), String> {
+    pub(crate) fn check_arm(&self, arm: &Arm) -> Result<(), DeliveryProblem> {
         self.kind().map_or(Ok(()), |kind| kind.check_arm(arm))
     }
 
     /// Whether an arm that delivers like this can be compared with a baseline.
-    fn check_baseline(&self, arm: &Arm, baseline: &Arm) -> Result<(), String> {
+    fn check_baseline(&self, arm: &Arm, baseline: &Arm) -> Result<(), OtherStack> {
         self.kind()
             .map_or(Ok(()), |kind| kind.check_baseline(arm, baseline))
     }
@@ -384,13 +430,13 @@ impl Delivery {
         arm: &Arm,
         wire: &Wire,
         dns: &Dns,
-    ) -> Result<Certificates, String> {
+    ) -> Result<Certificates, Mismatch> {
         let own = self.kind();
         let is_own = |spec: &Spec| own.is_some_and(|kind| std::ptr::eq(kind.spec(), spec));
         let others = SPECS.iter().filter(|spec| !is_own(spec));
         for spec in others {
             if let Some(what) = (spec.trace)(wire, dns) {
-                return Err(format!("{what}, which the arm does not ask for"));
+                return Err(Mismatch::Unasked(what));
             }
         }
         let named = matches!(
@@ -398,14 +444,12 @@ impl Delivery {
             ChainSignal::TrustAnchors | ChainSignal::Anchored
         );
         if named && !own.is_some_and(Kind::names_anchors) {
-            return Err("named trust anchors, which the arm does not ask for".to_owned());
+            return Err(Mismatch::Unasked("named trust anchors"));
         }
         match (self.retries(), wire.failed) {
             (true, Some(_)) | (false, None) => {}
-            (true, None) => return Err("did not fail at first".to_owned()),
-            (false, Some(_)) => {
-                return Err("failed at first, which the arm does not ask for".to_owned());
-            }
+            (true, None) => return Err(Mismatch::DidNotFail),
+            (false, Some(_)) => return Err(Mismatch::Unasked("failed at first")),
         }
         own.map_or(Ok(Certificates::Whole), |kind| {
             kind.check_handshake(arm, wire, dns)
@@ -415,21 +459,18 @@ impl Delivery {
 
 /// Whether an arm and a baseline are of one stack, as they must be where the stacks' difference would be larger than
 /// what the arm's delivery makes. `what` the arm is, as in "is compressed".
-fn check_stacks(arm: &Arm, baseline: &Arm, what: &str) -> Result<(), String> {
-    let stacks = |arm: &Arm| (arm.client_stack, arm.server_stack);
-    let (client, server) = stacks(arm);
-    if stacks(baseline) == (client, server) {
+fn check_stacks(arm: &Arm, baseline: &Arm, what: &'static str) -> Result<(), OtherStack> {
+    let (client, server) = (arm.client_stack, arm.server_stack);
+    if (baseline.client_stack, baseline.server_stack) == (client, server) {
         return Ok(());
     }
-    let wanted = match client == server {
-        true => format!("stack={server} and no other client_stack="),
-        false => format!("stack={server} and client_stack={client}"),
-    };
-    Err(format!(
-        "arm \"{}\" {what}, and arm \"{}\" has another stack, so the difference would be that of the stacks too: \
-         have that one say {wanted}",
-        arm.label, baseline.label
-    ))
+    Err(OtherStack {
+        arm: arm.label.clone(),
+        what,
+        baseline: baseline.label.clone(),
+        client,
+        server,
+    })
 }
 
 /// Whether arms can be compared with the first of them.
@@ -437,7 +478,7 @@ fn check_stacks(arm: &Arm, baseline: &Arm, what: &str) -> Result<(), String> {
 /// # Errors
 ///
 /// Why one can't, with the hint.
-pub fn check_comparison(arms: &[Arm]) -> Result<(), String> {
+pub fn check_comparison(arms: &[Arm]) -> Result<(), OtherStack> {
     let Some((baseline, others)) = arms.split_first() else {
         return Ok(());
     };
@@ -457,5 +498,5 @@ pub(super) enum SetError {
         name: String,
     },
     /// It can have other values.
-    Value(String),
+    Value(ValueError),
 }

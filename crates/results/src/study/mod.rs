@@ -29,9 +29,10 @@ mod settings;
 pub(crate) mod table_file;
 #[cfg(test)]
 mod tests;
+mod value;
 
-pub(crate) use arm::MOST_TICKETS;
-pub use arm::{ArmError, ArmProblem};
+pub use arm::{ArmError, ArmProblem, NoKeys, Said};
+pub(crate) use arm::{Key as ArmKey, MOST_TICKETS};
 pub use assumption::{Assumption, assumptions};
 pub use beside::{KeptFile, StudyFolder};
 pub use blocks::{BlockId, Size};
@@ -40,8 +41,9 @@ pub use chain_profile::{ChainProfile, ProfiledKey};
 pub use computing::{Costs, Device, Profile};
 pub use connections::{Connections, ConnectionsError, Precision, PrecisionError, Until};
 pub use delivery::{
-    Abridged, COMPRESSED_WITHIN, Compressed, Cosigners, Delivery, DnsCache, Elided, EndEntity,
-    Form, Hello, Mtc, MtcPath, PqtlsAd, check_comparison,
+    Abridged, COMPRESSED_WITHIN, Compressed, Cosigners, Delivery, DeliveryProblem, DnsCache,
+    Elided, EndEntity, Form, Hello, Mismatch, Mtc, MtcPath, MtcProblem, OtherStack, PqtlsAd,
+    check_comparison,
 };
 pub(crate) use delivery::{Certificates, Lengths, OnWire};
 pub use distribution::{DistributionError, load_distribution};
@@ -67,6 +69,7 @@ pub(crate) use question::{Direction, Distance};
 pub use search::{PublishedEdges, Search};
 pub use server::Server;
 pub use settings::{Congestion, CpuTime, Emulation, EngineChoice, EngineName, Gso, Leads, Preset};
+pub use value::{SizeError, ValueError};
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -82,8 +85,10 @@ pub(crate) use self::figure::plots;
 pub struct Arm {
     /// What it is called: its name in the study, else its label.
     pub name: String,
-    /// As it was written: `GROUP/CHAIN[:BYTESB][/KEY=VALUE...]`.
+    /// As it was written: `GROUP/CHAIN[:BYTESB][/KEY=VALUE...]`. It is made of what the arm says, and never read.
     pub label: String,
+    /// What it says: its chain, and keys with their values.
+    pub said: Said,
     /// Key-exchange group.
     pub group: Group,
     /// Where its chain comes from.
@@ -118,11 +123,12 @@ pub struct Arm {
 }
 
 impl Arm {
-    /// One whose other options are as usual, under the name and label `name`.
-    fn usual(name: &str, group: Group, chain: ArmChain) -> Self {
+    /// One whose other options are as usual, before it says anything.
+    fn bare(group: Group, chain: ArmChain) -> Self {
         Self {
-            name: name.to_owned(),
-            label: name.to_owned(),
+            name: String::new(),
+            label: String::new(),
+            said: Said::default(),
             group,
             chain,
             record_size: RecordSize::default(),

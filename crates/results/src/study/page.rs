@@ -221,7 +221,7 @@ fn check_arm(arm: &Arm) -> Result<(), String> {
             BROWSER_GROUPS.map(Group::name).join(", ")
         ));
     }
-    let usual = Arm::usual("", arm.group, arm.chain.clone());
+    let usual = Arm::bare(arm.group, arm.chain.clone());
     let of_client = [
         (arm.key_shares != usual.key_shares, "key_share="),
         (arm.client_stack != usual.client_stack, "client_stack="),

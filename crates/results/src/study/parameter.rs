@@ -31,12 +31,12 @@ const ALL: [Parameter; 26] = [
     Parameter(&link::QUEUE),
     Parameter(&tcp::PRESET),
     Parameter(&tcp::GSO),
-    Parameter(&hosts::MTU),
+    Parameter::MTU,
     Parameter(&hosts::TIMESTAMPS),
     Parameter(&hosts::BUFFERS),
     Parameter(&hosts::RECEIVE_BUFFER),
     Parameter(&hosts::TSO),
-    Parameter(&hosts::WRITES),
+    Parameter::WRITES,
     Parameter(&tcp::CONGESTION),
     Parameter(&tcp::CLIENT_INITCWND),
     Parameter(&tcp::INITCWND),
@@ -90,6 +90,10 @@ impl Parameter {
     pub const UPLOAD: Parameter = Parameter(&load::UPLOAD);
     /// The server's initial window.
     pub const INITCWND: Parameter = Parameter(&tcp::INITCWND);
+    /// The largest packet.
+    pub const MTU: Parameter = Parameter(&hosts::MTU);
+    /// How a server writes a response.
+    pub const WRITES: Parameter = Parameter(&hosts::WRITES);
     /// The page that is loaded.
     pub const PAGE: Parameter = Parameter(&page::PAGE);
     /// Payload of each response.

@@ -88,24 +88,3 @@ pub(crate) fn is_possible(arm: &Arm, bytes: usize) -> bool {
         ArmChain::Pem(_) => false,
     }
 }
-
-impl Arm {
-    /// The same with its chain padded to a Certificate message of so many bytes. `None` unless it is made, without
-    /// padding so far, and can be had so large.
-    pub fn padded(&self, bytes: usize) -> Option<Arm> {
-        let ArmChain::Made(spec) = &self.chain else {
-            return None;
-        };
-        if spec.certificate_bytes.is_some() {
-            return None;
-        }
-        let mut parts = self.label.splitn(3, '/');
-        let (group, chain) = (parts.next()?, parts.next()?);
-        let rest = parts
-            .next()
-            .map_or(String::new(), |rest| format!("/{rest}"));
-        let mut arm: Arm = format!("{group}/{chain}:{bytes}B{rest}").parse().ok()?;
-        arm.name = format!("{} {bytes}B", self.name);
-        Some(arm)
-    }
-}

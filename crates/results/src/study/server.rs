@@ -148,7 +148,7 @@ fn check_arm(arm: &Arm) -> Result<(), String> {
 
 /// The first key of an arm that only our own server has a meaning for, as it is written.
 pub(super) fn of_our_server(arm: &Arm) -> Option<&'static str> {
-    let usual = Arm::usual("", arm.group, arm.chain.clone());
+    let usual = Arm::bare(arm.group, arm.chain.clone());
     let said = [
         (arm.client_chain.is_some(), "mutual="),
         (arm.resumption != Resumption::Full, "resume="),

@@ -17,6 +17,16 @@ fn arm(text: &str) -> Arm {
     text.parse().unwrap()
 }
 
+/// One of which all is as usual that its label does not say: what that makes of it is left to who compares.
+fn usual(label: &str, group: Group, chain: ArmChain) -> Arm {
+    Arm {
+        name: label.to_owned(),
+        label: label.to_owned(),
+        said: arm(label).said,
+        ..Arm::bare(group, chain)
+    }
+}
+
 fn problem(text: &str) -> String {
     text.parse::<Arm>().unwrap_err().to_string()
 }
@@ -25,7 +35,7 @@ fn problem(text: &str) -> String {
 fn the_headline() {
     assert_eq!(
         arm("SecP256r1MLKEM768/ml-dsa-65"),
-        Arm::usual(
+        usual(
             "SecP256r1MLKEM768/ml-dsa-65",
             Group::Secp256r1MlKem768,
             ArmChain::Made(ChainSpec::new(KeyAlgorithm::MlDsa65)),
@@ -42,7 +52,7 @@ fn every_key_of_a_made_chain() {
         arm(label),
         Arm {
             record_size: RecordSize::Fixed(1400),
-            ..Arm::usual(
+            ..usual(
                 label,
                 Group::X25519,
                 ArmChain::Made(ChainSpec {
@@ -95,6 +105,29 @@ fn paths_keep_their_slashes() {
         assert_eq!(arm(label).chain, ArmChain::Pem(files), "{label}");
     }
     assert!(problem("x25519/a/b=c/chain.pem").contains(r#"unknown key "b""#));
+}
+
+/// A value may have what parts keys from each other.
+#[test]
+fn a_key_is_replaced_whole() {
+    for (label, key, value, other) in [
+        (
+            "x25519/./c.pem/ca=./a/b.pem",
+            "ca",
+            "./d.pem",
+            "x25519/./c.pem/ca=./d.pem",
+        ),
+        (
+            "x25519/./c.pem/key=./a-1=b/ca=c.pem",
+            "ca",
+            "/e1=f/g",
+            "x25519/./c.pem/key=./a-1=b/ca=/e1=f/g",
+        ),
+    ] {
+        let with = arm(label).with(key, value).unwrap();
+        assert_eq!(with, arm(other), "{label}");
+        assert!(with.says(key) && !with.says("a"));
+    }
 }
 
 #[test]
@@ -475,6 +508,303 @@ fn a_clients_chain_can_be_a_file() {
     );
 }
 
+/// What an arm with a chain of this project can say, of which some go together.
+fn keys() -> impl Strategy<Value = Vec<String>> {
+    const ALTERNATIVES: [&[&str]; 16] = [
+        &["scts=2", "scts=3/sct_algorithm=ml-dsa-44"],
+        &["names=1", "names=100"],
+        &["leaf_without=crl+policies", "leaf_without=aia"],
+        &["root=sent", "root=omitted"],
+        &["padding=last", "padding=end-entity"],
+        &["record_size=auto", "record_size=1400"],
+        &[
+            "stack=rustls",
+            "stack=s2n-tls/client_stack=openssl",
+            "client_stack=rustls",
+        ],
+        &[
+            "key_share=X25519MLKEM768+x25519",
+            "key_share=X25519MLKEM768",
+        ],
+        &[
+            "mutual=ml-dsa-65:20000B/client_intermediates=2",
+            "mutual=./a1=b/c.pem/client_key=d/e-2=f/client_ca=../c.pem/client_root=sent",
+        ],
+        &[
+            "resume=no",
+            "resume=50%/early_data=12.5%",
+            "early_data=3%/resume=0.25%",
+        ],
+        &["tickets=2", "tickets=0"],
+        &["max_cert_list=64KiB", "max_cert_list=1000000B"],
+        &["flush=native", "flush=whole"],
+        &["client_hello_split=1KiB", "client_hello_split=100B"],
+        &["intermediates=1", "delivery=full"],
+        &["server=lastbyte", "server=nginx"],
+    ];
+    const DELIVERIES: [&str; 12] = [
+        "",
+        "delivery=elide/client=stale",
+        "signal=trust-anchors/fallback=short/delivery=elide",
+        "delivery=abridged/abridged_list=./a/b-3=c.pem",
+        "delivery=abridged/client_abridged_list=/d/e.pem",
+        "delivery=compressed/compression=zlib+brotli/client_compression=zlib",
+        "delivery=compressed",
+        "delivery=pqtls-ad/from=intermediate/dns=cold/resolver_rtt=1500us/grace=5ms",
+        "delivery=pqtls-ad-raw-key/grace=0.25ms",
+        "delivery=elide",
+        "dns=absent/delivery=pqtls-ad-carrier",
+        "delivery=full",
+    ];
+    let some = ALTERNATIVES.map(|these| {
+        let these = these.iter().map(|said| (*said).to_owned());
+        prop::option::of(prop::sample::select(these.collect::<Vec<_>>()))
+    });
+    let delivery = prop::sample::select(&DELIVERIES[..]);
+    let all = (some.to_vec(), delivery).prop_map(|(some, delivery)| {
+        let mut said: Vec<String> = some.into_iter().flatten().collect();
+        if !delivery.is_empty() {
+            said.retain(|said| !said.starts_with("delivery="));
+            said.push(delivery.to_owned());
+        }
+        said
+    });
+    all.prop_shuffle()
+}
+
+/// What is said of an arm, written and read again, key by key.
+fn check_round_trip(arm: &Arm) {
+    let read = arm.label.parse::<Arm>().unwrap();
+    let named = Arm {
+        name: arm.name.clone(),
+        ..read
+    };
+    assert_eq!(&named, arm);
+    for key in ArmKey::all().filter(|key| arm.says(key.name())) {
+        if let Some(value) = key.get(arm) {
+            // As it is written by itself: the same in other words, at the end.
+            let again = arm.with(key.name(), &value).unwrap();
+            let same = Arm {
+                name: arm.name.clone(),
+                label: arm.label.clone(),
+                said: arm.said.clone(),
+                ..again
+            };
+            assert_eq!(&same, arm, "{arm}: {key:?}={value}");
+        }
+        // Where it is no arm without the key, others are of it.
+        if let Ok(without) = arm.saying(&[key.name()], &[]) {
+            assert!(!without.says(key.name()));
+            assert_eq!(without, without.label.parse::<Arm>().unwrap());
+        }
+    }
+}
+
+/// Labels that stand somewhere are the same when they are written again.
+#[test]
+fn every_label_of_studies_and_documents_is_an_arm_of_its_own_words() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut read = 0;
+    for folder in ["studies", "docs", "."] {
+        for entry in std::fs::read_dir(root.join(folder)).unwrap() {
+            let path = entry.unwrap().path();
+            let is_text = path
+                .extension()
+                .is_some_and(|end| end == "toml" || end == "md");
+            let Some(text) = is_text.then(|| std::fs::read_to_string(&path).unwrap()) else {
+                continue;
+            };
+            let words = text.split(|c: char| c.is_whitespace() || "\"'`|(),;".contains(c));
+            for word in words.filter(|word| word.contains('/')) {
+                let word = word.trim_end_matches(['.', ':']);
+                let Ok(arm) = word.parse::<Arm>() else {
+                    continue;
+                };
+                assert!(
+                    arm.label.eq_ignore_ascii_case(word),
+                    "{}: {word}",
+                    path.display()
+                );
+                check_round_trip(&arm);
+                read += 1;
+            }
+        }
+    }
+    assert!(read > 200, "{read}");
+}
+
+/// What readers are told that an arm has without a key is what it has.
+#[test]
+fn every_key_tells_what_is_usual() {
+    let deliveries = Delivery::ways()
+        .into_iter()
+        .map(|(delivery, _)| delivery.name());
+    let arms: Vec<Arm> = deliveries
+        .map(|name| arm(&format!("x25519/ml-dsa-44/delivery={name}")))
+        .chain([arm("x25519/ml-dsa-44"), arm("x25519/./chain.pem")])
+        .collect();
+    for key in ArmKey::all().filter(|key| !key.is_of_client_chain()) {
+        assert!(!key.takes().is_empty() && !key.doc().is_empty(), "{key:?}");
+        let mut known = arms.iter().filter(|arm| !arm.says(key.name()));
+        let usual = match key.usual() {
+            "" => known
+                .find_map(|arm| key.get(arm))
+                .map_or(String::new(), |value| match key.name() {
+                    // What they have is in words.
+                    "client_compression" => value,
+                    _ => panic!("{key:?}={value}"),
+                }),
+            usual => {
+                let told = known.find_map(|arm| key.get(arm)).unwrap();
+                let times = [usual, &told].map(lastbyte_link::parse_duration);
+                assert!(
+                    told == usual || times[0].is_ok() && times[0] == times[1],
+                    "{key:?}: {told}"
+                );
+                told
+            }
+        };
+        assert!(usual.len() < 20);
+    }
+}
+
+/// The page that tells what keys mean has each of them.
+#[test]
+fn arms_md_has_every_key() {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/arms.md");
+    let text = std::fs::read_to_string(path).unwrap();
+    for key in ArmKey::all().filter(|key| !key.is_of_client_chain()) {
+        assert!(text.contains(&format!("`{}=", key.name())), "{key:?}");
+    }
+}
+
+/// With a key said otherwise, an arm is as if that had been written.
+#[test]
+fn keys_are_said_otherwise() {
+    for (label, key, value, other) in [
+        (
+            "x25519/rsa-2048/stack=rustls",
+            "client_stack",
+            "openssl",
+            "x25519/rsa-2048/stack=rustls/client_stack=openssl",
+        ),
+        (
+            "x25519/rsa-2048/client_stack=openssl",
+            "stack",
+            "rustls",
+            "x25519/rsa-2048/client_stack=openssl/stack=rustls",
+        ),
+        (
+            "x25519/rsa-2048",
+            "stack",
+            "rustls",
+            "x25519/rsa-2048/stack=rustls",
+        ),
+        (
+            "x25519/rsa-2048/delivery=elide/client=stale",
+            "delivery",
+            "mtc-landmark",
+            "x25519/rsa-2048/client=stale/delivery=mtc-landmark",
+        ),
+        (
+            "x25519/rsa-2048:16KB/mutual=rsa-2048/client_scts=1",
+            "mutual",
+            "ml-dsa-44",
+            "x25519/rsa-2048:16KB/client_scts=1/mutual=ml-dsa-44",
+        ),
+        (
+            "x25519/rsa-2048/resume=50%/early_data=5%",
+            "resume",
+            "60%",
+            "x25519/rsa-2048/early_data=5%/resume=60%",
+        ),
+    ] {
+        assert_eq!(arm(label).with(key, value).unwrap(), arm(other), "{label}");
+    }
+    let refused =
+        |label: &str, key: &str, value: &str| arm(label).with(key, value).unwrap_err().to_string();
+    assert_eq!(
+        refused(
+            "x25519/rsa-2048/delivery=elide/signal=tls-flags",
+            "delivery",
+            "compressed"
+        ),
+        "signal= is for intermediates that a client has: add delivery=elide"
+    );
+    assert_eq!(
+        refused("x25519/rsa-2048", "nothing", "1"),
+        problem("x25519/rsa-2048/nothing=1")
+            .split_once(": ")
+            .unwrap()
+            .1
+    );
+    // Or its label would be read otherwise.
+    for path in ["a/ca=b.pem", "a/b=c.pem"] {
+        let problem = refused("x25519/c.pem", "key", path);
+        assert!(
+            problem.contains("which would be read as a key"),
+            "{problem}"
+        );
+        let chain = ArmChain::Pem(PemFiles::new(path));
+        assert!(Arm::of(Group::X25519, chain).is_err());
+    }
+    let without = arm("x25519/rsa-2048/mutual=rsa-2048/client_scts=1").saying(&["mutual"], &[]);
+    assert_eq!(without.unwrap_err(), ArmProblem::NotMutual("client_scts"));
+}
+
+/// What an arm has otherwise than it was written stays so: where a study's files are.
+#[test]
+fn what_an_arm_has_stays_with_it() {
+    let mut settled = arm("x25519/c.pem/ca=a/b.pem/root=sent");
+    let ArmChain::Pem(files) = &mut settled.chain else {
+        panic!()
+    };
+    files.chain = "/study/c.pem".into();
+    files.ca = Some("/study/a/b.pem".into());
+    let with = settled.with("tickets", "2").unwrap();
+    assert_eq!(with.chain, settled.chain);
+    assert_eq!(with.label, "x25519/c.pem/ca=a/b.pem/root=sent/tickets=2");
+}
+
+/// Neither the size without the key nor the key without the size has to be possible.
+#[test]
+fn an_arm_is_made_of_all_that_it_says() {
+    let written = arm("x25519/slh-dsa-sha2-192f:40000B/intermediates=0");
+    let ArmChain::Made(spec) = arm("x25519/slh-dsa-sha2-192f").chain else {
+        panic!()
+    };
+    let chain = ArmChain::Made(ChainSpec {
+        certificate_bytes: Some(40_000),
+        ..spec
+    });
+    let said = Said::of_keys(&[("intermediates", "0")]).unwrap();
+    assert!(Arm::of(Group::X25519, chain.clone()).is_err());
+    assert_eq!(Arm::of_said(Group::X25519, chain, &said).unwrap(), written);
+    assert_eq!(
+        Arm::of_said(Group::X25519, written.chain.clone(), &said).unwrap(),
+        written
+    );
+}
+
+#[test]
+fn an_arm_is_padded_as_if_that_were_written() {
+    let padded = arm("x25519/ML-DSA-44+rsa-2048/intermediates=2")
+        .padded(20_000)
+        .unwrap();
+    let written = arm("x25519/ml-dsa-44+rsa-2048:20000B/intermediates=2");
+    assert_eq!(
+        padded.name,
+        "x25519/ml-dsa-44+rsa-2048/intermediates=2 20000B"
+    );
+    let named = Arm {
+        name: padded.name.clone(),
+        ..written
+    };
+    assert_eq!(padded, named);
+    assert_eq!(named.padded(30_000), None);
+    assert_eq!(arm("x25519/ml-dsa-44").padded(10), None);
+}
+
 proptest! {
     #[test]
     fn what_is_written_is_what_is_read(
@@ -513,9 +843,23 @@ proptest! {
             label.parse::<Arm>().unwrap(),
             Arm {
                 record_size: bytes.map_or(RecordSize::FirstSegment, RecordSize::Fixed),
-                ..Arm::usual(&label, group, ArmChain::Made(spec))
+                ..usual(&label, group, ArmChain::Made(spec.clone()))
             }
         );
+        // Made of the value, it says the same, if not in the same order.
+        let made = Arm::of(group, ArmChain::Made(spec)).unwrap();
+        let made = made.with("record_size", &record_size).unwrap();
+        let read = made.label.parse::<Arm>().unwrap();
+        prop_assert_eq!(&read, &made);
+        prop_assert_eq!(read.chain, label.parse::<Arm>().unwrap().chain);
+    }
+
+    /// Any arm, written and read, is the same; a key that is said as it is stays as it is; and one that is no longer said is as
+    /// usual, or the arm needs it.
+    #[test]
+    fn an_arm_is_what_its_label_says(said in keys()) {
+        let text = [vec!["X25519MLKEM768/ml-dsa-44".to_owned()], said].concat().join("/");
+        check_round_trip(&text.parse().unwrap());
     }
 
     #[test]

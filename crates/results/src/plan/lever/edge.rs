@@ -2,7 +2,7 @@
 
 use lastbyte_link::Probability;
 
-use super::{About, Kind, Lever};
+use super::{About, Kind, Lever, Unpulled};
 
 pub(super) const LEVER: Lever = Lever {
     name: "edge",
@@ -17,7 +17,7 @@ pub(super) const LEVER: Lever = Lever {
                 population.rtt_share =
                     Probability::from_fraction(known.fraction() * share.fraction());
             });
-            nearer.ok_or_else(|| "no RTT is drawn".to_owned())
+            nearer.ok_or(Unpulled::NoRtt)
         },
         words: |amounts| format!("{} of each RTT", amounts.rtt_share),
     },

@@ -9,10 +9,12 @@ mod window;
 use std::sync::LazyLock;
 
 use lastbyte_link::Probability;
-use lastbyte_sizes::Resumption;
+use lastbyte_sizes::{Resumption, StackName};
+use thiserror::Error;
 
 use super::Setting;
-use crate::reduce::{Reduction, Subject};
+use crate::reduce::{Reduction, Subject, Unavailable};
+use crate::study::ArmProblem;
 
 /// Something that can be done.
 pub struct Lever {
@@ -34,12 +36,56 @@ pub enum About {
     Paths,
 }
 
+/// Why a lever can't be pulled.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum Unpulled {
+    /// No arm has that with all that is said besides.
+    #[error(transparent)]
+    Arm(#[from] ArmProblem),
+    /// The chain can't come this way.
+    #[error(transparent)]
+    Reduction(#[from] Unavailable),
+    /// Some connections would ask DNS, and others not.
+    #[error("connections resume: give arms resume=no")]
+    Resumes,
+    /// Nothing would change.
+    #[error("it is so already")]
+    IsSo,
+    /// Another stack than that of the chain today would be needed.
+    #[error("only {0} does that: give both chains as arms with stack={0}")]
+    Stack(StackName),
+    /// The chain is a file.
+    #[error("the chain is the user's own: give one without intermediates")]
+    OwnChain,
+    /// The chain is as large as was asked for, whatever is in it.
+    #[error("the chain has a size, and not certificates: name an algorithm alone")]
+    Sized,
+    /// There is none to leave out.
+    #[error("there is no intermediate")]
+    NoIntermediate,
+    /// Nobody's RTT could be shorter.
+    #[error("no RTT is drawn")]
+    NoRtt,
+    /// Nobody draws how connections begin.
+    #[error("nothing is drawn")]
+    NothingDrawn,
+    /// The arm says itself how its connections begin.
+    #[error("all connections of the arm begin in one way: leave its resume= out")]
+    OneWay,
+    /// As many resume, or more.
+    #[error("{:.0} % resume already", 100.0 * .0)]
+    ResumesAlready(f64),
+    /// The window is as large, or larger.
+    #[error("the window has {0} segments already")]
+    WindowAlready(u32),
+}
+
 /// How a lever is pulled.
 enum Kind {
     /// In a way of its own.
     Own {
         /// The setting with it pulled, or why that can't be.
-        pull: fn(&Setting, &Amounts) -> Result<Setting, String>,
+        pull: fn(&Setting, &Amounts) -> Result<Setting, Unpulled>,
         /// How far it is pulled, in words.
         words: fn(&Amounts) -> String,
     },
@@ -102,8 +148,8 @@ impl Lever {
     ///
     /// # Errors
     ///
-    /// Why that can't be, in one line.
-    pub fn pull(&self, setting: &Setting, amounts: &Amounts) -> Result<Setting, String> {
+    /// Why that can't be.
+    pub fn pull(&self, setting: &Setting, amounts: &Amounts) -> Result<Setting, Unpulled> {
         let pulled = match self.kind {
             Kind::Own { pull, .. } => pull(setting, amounts)?,
             Kind::Reduction(way) => reduced(way, setting)?,
@@ -111,10 +157,10 @@ impl Lever {
         // The laboratory's DNS servers are asked on each connection, or on none.
         let asks_dns = pulled.arm.delivery.asks_dns();
         if asks_dns && pulled.arm.possible_sessions(&pulled.cell) != [Resumption::Full] {
-            return Err("connections resume: give arms resume=no".to_owned());
+            return Err(Unpulled::Resumes);
         }
         match pulled == *setting {
-            true => Err("it is so already".to_owned()),
+            true => Err(Unpulled::IsSo),
             false => Ok(Setting {
                 name: self.name.to_owned(),
                 ..pulled
@@ -126,8 +172,12 @@ impl Lever {
     ///
     /// # Errors
     ///
-    /// Why that can't be, in one line.
-    pub(super) fn supposed(&self, setting: &Setting, amounts: &Amounts) -> Result<Setting, String> {
+    /// Why that can't be.
+    pub(super) fn supposed(
+        &self,
+        setting: &Setting,
+        amounts: &Amounts,
+    ) -> Result<Setting, Unpulled> {
         match self.kind {
             Kind::Own { .. } => self.pull(setting, amounts),
             Kind::Reduction(way) => {
@@ -169,14 +219,11 @@ impl std::fmt::Debug for Lever {
 }
 
 /// The setting with a chain that comes another way.
-fn reduced(way: &Reduction, setting: &Setting) -> Result<Setting, String> {
+fn reduced(way: &Reduction, setting: &Setting) -> Result<Setting, Unpulled> {
     let whole = way.whole(&setting.arm)?;
     // Or the difference would be that of the stacks, too.
     if whole.label != setting.arm.label {
-        return Err(format!(
-            "only {} does that: give both chains as arms with stack={}",
-            whole.server_stack, whole.server_stack
-        ));
+        return Err(Unpulled::Stack(whole.server_stack));
     }
     Ok(Setting {
         arm: way.apply(&whole)?,
@@ -185,7 +232,7 @@ fn reduced(way: &Reduction, setting: &Setting) -> Result<Setting, String> {
 }
 
 /// The setting with a key of its arm said otherwise.
-fn with(setting: &Setting, key: &str, value: &str) -> Result<Setting, String> {
+fn with(setting: &Setting, key: &str, value: &str) -> Result<Setting, Unpulled> {
     Ok(Setting {
         arm: setting.arm.with(key, value)?,
         ..setting.clone()

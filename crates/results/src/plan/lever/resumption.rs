@@ -1,6 +1,6 @@
 //! More connections that resume.
 
-use super::{About, Kind, Lever, with};
+use super::{About, Kind, Lever, Unpulled, with};
 use crate::study::Sessions;
 
 pub(super) const LEVER: Lever = Lever {
@@ -11,11 +11,9 @@ pub(super) const LEVER: Lever = Lever {
     kind: Kind::Own {
         pull: |setting, amounts| {
             let target = amounts.resumes;
-            let already = |share: f64| Err(format!("{:.0} % resume already", 100.0 * share));
+            let already = |share: f64| Err(Unpulled::ResumesAlready(share));
             match setting.arm.sessions {
-                Sessions::Fixed => Err(
-                    "all connections of the arm begin in one way: leave its resume= out".to_owned(),
-                ),
+                Sessions::Fixed => Err(Unpulled::OneWay),
                 Sessions::Share { resumes, .. } if resumes >= target => already(resumes.fraction()),
                 Sessions::Share { .. } => with(setting, "resume", &target.to_string()),
                 Sessions::Population => {
@@ -25,7 +23,7 @@ pub(super) const LEVER: Lever = Lever {
                         Some(most) => already(most),
                         None => setting
                             .drawing(|population| population.resumes_least = Some(target))
-                            .ok_or_else(|| "nothing is drawn".to_owned()),
+                            .ok_or(Unpulled::NothingDrawn),
                     }
                 }
             }

@@ -1,6 +1,6 @@
 //! A larger initial window at the server.
 
-use super::{About, Kind, Lever};
+use super::{About, Kind, Lever, Unpulled};
 use crate::plan::Setting;
 
 pub(super) const LEVER: Lever = Lever {
@@ -12,10 +12,7 @@ pub(super) const LEVER: Lever = Lever {
         pull: |setting, amounts| {
             let mut setting = Setting { ..setting.clone() };
             if setting.cell.initcwnd >= amounts.initcwnd {
-                return Err(format!(
-                    "the window has {} segments already",
-                    setting.cell.initcwnd
-                ));
+                return Err(Unpulled::WindowAlready(setting.cell.initcwnd));
             }
             setting.cell.initcwnd = amounts.initcwnd;
             Ok(setting)

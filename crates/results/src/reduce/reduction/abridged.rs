@@ -1,7 +1,6 @@
 //! Certificates that both ends know.
 
-use super::{Had, Holds, Reduction, Subject, on_rustls};
-use crate::study::ArmChain;
+use super::{Had, Holds, Reduction, Subject, on_rustls, unless_padded};
 
 pub(super) static REDUCTION: Reduction = Reduction {
     name: "abridged",
@@ -18,12 +17,6 @@ pub(super) static REDUCTION: Reduction = Reduction {
     had: Had::Experiments,
     support: "nobody; the draft expired in 2025 and has no number of its own",
     whole: on_rustls,
-    apply: |whole| match &whole.chain {
-        ArmChain::Made(spec) if spec.certificate_bytes.is_some() => Err(
-            "the chain is padded, and padding says nothing of how real certificates compress"
-                .to_owned(),
-        ),
-        _ => whole.with("delivery", "abridged"),
-    },
+    apply: |whole| unless_padded(whole, &[("delivery", "abridged")]),
     lacking: None,
 };

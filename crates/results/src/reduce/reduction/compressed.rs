@@ -1,7 +1,6 @@
 //! Certificates that are compressed.
 
-use super::{Had, Reduction, Subject, on_rustls};
-use crate::study::ArmChain;
+use super::{Had, Reduction, Subject, on_rustls, unless_padded};
 
 pub(super) static REDUCTION: Reduction = Reduction {
     name: "compression",
@@ -13,12 +12,6 @@ pub(super) static REDUCTION: Reduction = Reduction {
     had: Had::Today,
     support: "Chrome and Safari take it, Firefox since 2025; servers: rustls, BoringSSL, OpenSSL 3.2 where it is built in (2026)",
     whole: on_rustls,
-    apply: |whole| match &whole.chain {
-        ArmChain::Made(spec) if spec.certificate_bytes.is_some() => Err(
-            "the chain is padded, and padding says nothing of how real certificates compress"
-                .to_owned(),
-        ),
-        _ => whole.with("delivery", "compressed"),
-    },
+    apply: |whole| unless_padded(whole, &[("delivery", "compressed")]),
     lacking: None,
 };

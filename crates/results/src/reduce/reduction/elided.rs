@@ -1,6 +1,6 @@
 //! Intermediates that clients have.
 
-use super::{Had, Holds, Reduction, Subject, as_it_is};
+use super::{Had, Holds, Reduction, Subject, as_it_is, with};
 use crate::study::{Arm, ArmChain};
 
 const HOLDS: Holds = Holds {
@@ -19,8 +19,8 @@ pub(super) static FLAG: Reduction = Reduction {
     had: Had::Experiments,
     support: "nobody; the draft expired in 2023",
     whole: as_it_is,
-    apply: |whole| whole.with("delivery", "elide"),
-    lacking: Some(|whole| (FLAG.apply)(whole)?.with("client", "stale")),
+    apply: |whole| with(whole, &[("delivery", "elide")]),
+    lacking: Some(|whole| with(&(FLAG.apply)(whole)?, &[("client", "stale")])),
 };
 
 pub(super) static ANCHORS: Reduction = Reduction {
@@ -33,12 +33,8 @@ pub(super) static ANCHORS: Reduction = Reduction {
     had: Had::Experiments,
     support: "Chrome names 28 anchors in its ClientHello, in 186 bytes (152 and 153, 2026)",
     whole: as_it_is,
-    apply: |whole| {
-        whole
-            .with("delivery", "elide")?
-            .with("signal", "trust-anchors")
-    },
-    lacking: Some(|whole| (ANCHORS.apply)(whole)?.with("client", "stale")),
+    apply: |whole| with(whole, &[("delivery", "elide"), ("signal", "trust-anchors")]),
+    lacking: Some(|whole| with(&(ANCHORS.apply)(whole)?, &[("client", "stale")])),
 };
 
 /// Those of this chain: a client holds as much for each CA.

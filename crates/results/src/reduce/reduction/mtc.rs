@@ -1,6 +1,6 @@
 //! Merkle Tree Certificates.
 
-use super::{Had, Holds, Reduction, Subject, as_it_is};
+use super::{Had, Holds, Reduction, Subject, Unavailable, as_it_is, with};
 use crate::study::{Arm, ArmChain, Delivery};
 
 pub(super) static LANDMARK: Reduction = Reduction {
@@ -18,8 +18,8 @@ pub(super) static LANDMARK: Reduction = Reduction {
     had: Had::Experiments,
     support: "experiments of Chrome and Cloudflare; Chrome's phase 2 is announced for the first quarter of 2027 (2026)",
     whole: as_it_is,
-    apply: |whole| whole.as_merkle_tree_certificate("mtc-landmark"),
-    lacking: Some(|whole| (LANDMARK.apply)(whole)?.with("client", "stale")),
+    apply: |whole| Ok(whole.as_merkle_tree_certificate("mtc-landmark")?),
+    lacking: Some(|whole| with(&(LANDMARK.apply)(whole)?, &[("client", "stale")])),
 };
 
 pub(super) static STANDALONE: Reduction = Reduction {
@@ -37,7 +37,7 @@ pub(super) static STANDALONE: Reduction = Reduction {
     had: Had::Experiments,
     support: "as for landmarks",
     whole: as_it_is,
-    apply: |whole| whole.as_merkle_tree_certificate("mtc-standalone"),
+    apply: |whole| Ok(whole.as_merkle_tree_certificate("mtc-standalone")?),
     lacking: None,
 };
 
@@ -49,16 +49,14 @@ pub(super) static PRIVATE: Reduction = Reduction {
     had: Had::Experiments,
     support: "a draft of October 2026; no product is known",
     whole: of_a_company,
-    apply: |whole| (STANDALONE.apply)(whole)?.with("cosigners", "ca"),
+    apply: |whole| with(&(STANDALONE.apply)(whole)?, &[("cosigners", "ca")]),
     ..STANDALONE
 };
 
 /// Without timestamps, which public sites have.
-fn of_a_company(arm: &Arm) -> Result<Arm, String> {
-    const PUBLIC: &str = "the chain is a public site's, as it has timestamps, and needs cosigners that browsers know: ask with \
-                          --chain-profile private";
+fn of_a_company(arm: &Arm) -> Result<Arm, Unavailable> {
     match &arm.chain {
-        ArmChain::Made(spec) if spec.scts > 0 => Err(PUBLIC.to_owned()),
+        ArmChain::Made(spec) if spec.scts > 0 => Err(Unavailable::Public),
         _ => as_it_is(arm),
     }
 }

@@ -1,6 +1,6 @@
 //! Certificates that come through DNS.
 
-use super::{Had, Holds, Reduction, Subject, as_it_is, unless_sized};
+use super::{Had, Holds, Reduction, Subject, Unavailable, as_it_is, unless_sized, with};
 use crate::study::Arm;
 
 const HOLDS: Holds = Holds {
@@ -21,11 +21,7 @@ pub(super) static REDUCTION: Reduction = Reduction {
     had: Had::Experiments,
     support: SUPPORT,
     whole: as_it_is,
-    apply: |whole| {
-        whole
-            .with("delivery", "pqtls-ad")?
-            .with("from", "intermediate")
-    },
+    apply: |whole| with(whole, &[("delivery", "pqtls-ad"), ("from", "intermediate")]),
     lacking: Some(|whole| lacking(&(REDUCTION.apply)(whole)?)),
 };
 
@@ -39,11 +35,11 @@ pub(super) static RAW_KEY: Reduction = Reduction {
     had: Had::Experiments,
     support: SUPPORT,
     whole: unless_sized,
-    apply: |whole| whole.with("delivery", "pqtls-ad-raw-key"),
+    apply: |whole| with(whole, &[("delivery", "pqtls-ad-raw-key")]),
     lacking: Some(|whole| lacking(&(RAW_KEY.apply)(whole)?)),
 };
 
 /// There is no record.
-fn lacking(arm: &Arm) -> Result<Arm, String> {
-    arm.with("dns", "absent")
+fn lacking(arm: &Arm) -> Result<Arm, Unavailable> {
+    with(arm, &[("dns", "absent")])
 }

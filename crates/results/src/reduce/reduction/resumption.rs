@@ -1,6 +1,6 @@
 //! Sessions that are resumed.
 
-use super::{Had, Holds, Reduction, Subject, as_it_is};
+use super::{Had, Holds, Reduction, Subject, as_it_is, with};
 
 const HOLDS: Holds = Holds {
     what: "a session ticket of this server",
@@ -20,7 +20,7 @@ pub(super) static REDUCTION: Reduction = Reduction {
     had: Had::Today,
     support: "all browsers and servers (2026)",
     whole: as_it_is,
-    apply: |whole| whole.with("resume", "ticket"),
+    apply: |whole| with(whole, &[("resume", "ticket")]),
     lacking: None,
 };
 
@@ -34,6 +34,6 @@ pub(super) static EARLY_DATA: Reduction = Reduction {
     had: Had::Today,
     support: "Chrome, Firefox and Safari; servers that allow it (2026)",
     whole: as_it_is,
-    apply: |whole| whole.with("resume", "0rtt"),
+    apply: |whole| with(whole, &[("resume", "0rtt")]),
     lacking: None,
 };

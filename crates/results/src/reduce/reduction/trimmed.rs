@@ -1,6 +1,6 @@
 //! An end-entity's certificate that says less.
 
-use super::{Had, Reduction, Subject, unless_sized};
+use super::{Had, Reduction, Subject, unless_sized, with};
 
 pub(super) static REDUCTION: Reduction = Reduction {
     name: "trimmed leaf",
@@ -14,10 +14,12 @@ pub(super) static REDUCTION: Reduction = Reduction {
     support: "any client; CAs decide (2026)",
     whole: unless_sized,
     apply: |whole| {
-        let trimmed = whole
-            .with("names", "1")?
-            .with("leaf_without", "policies+aia+crl")?;
-        trimmed.with("scts", "0")
+        let trimmed = [
+            ("names", "1"),
+            ("leaf_without", "policies+aia+crl"),
+            ("scts", "0"),
+        ];
+        with(whole, &trimmed)
     },
     lacking: None,
 };

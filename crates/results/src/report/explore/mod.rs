@@ -10,7 +10,7 @@ mod tests;
 
 use base64::prelude::*;
 use lastbyte_flights::Reason;
-use lastbyte_sizes::{KeyAlgorithm, framing};
+use lastbyte_sizes::{KeyAlgorithm, PemFiles, framing};
 use maud::{Markup, PreEscaped, html};
 use serde::Serialize;
 
@@ -20,7 +20,7 @@ use self::sizes::{Sizes, supposed_name};
 use super::document::{Head, document};
 use crate::explain::Unknown;
 use crate::study::exchange::REQUEST;
-use crate::study::{Arm, COMPRESSED_WITHIN, RecordSize};
+use crate::study::{Arm, ArmChain, COMPRESSED_WITHIN, RecordSize};
 
 const STYLE: &str = include_str!("page.css");
 const MODEL: &str = include_str!("model.js");
@@ -199,9 +199,10 @@ pub fn page(probe: Option<&Probe>) -> Result<String, Unknown> {
     let mut mss = usual;
     if let Some(probe) = probe {
         let name = format!("{}/{}", probe.group, probe.host);
-        let arm: Arm = name.parse().map_err(|error| Unknown {
+        let chain = ArmChain::Pem(PemFiles::new(&probe.host));
+        let arm = Arm::of(probe.group, chain).map_err(|problem| Unknown {
             arm: name.clone(),
-            what: format!("{error}"),
+            what: format!("arm {name:?}: {problem}"),
             hint: "name another host".to_owned(),
         })?;
         sizes.add(probe, &probe.as_seen(arm))?;

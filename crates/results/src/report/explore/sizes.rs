@@ -1,77 +1,82 @@
 //! The sizes of all arms that a page offers, as `lastbyte explain` has them.
 
 use lastbyte_flights::MOST_WRITES;
-use lastbyte_sizes::{ChainSpec, Group, KeyAlgorithm, Message, framing};
+use lastbyte_sizes::{ChainSpec, Group, KeyAlgorithm, Message, SlhDsa, framing};
 use serde::Serialize;
 
 use super::Probe;
 use crate::explain::{self, Unknown, explain_shown, message_on_wire};
 use crate::reduce::{Reduction, Subject};
 use crate::row::Wire;
-use crate::study::Arm;
+use crate::study::{Arm, ArmChain, Said};
 
 /// The most bytes of a Certificate message that a page asks for. Nearly all sizes up to there can be made.
 const MOST_CERTIFICATE: usize = 60_000;
 
-/// Chains of several algorithms: those that are met, and those that are talked of.
-const MIXED: [&str; 9] = [
-    "ecdsa-p256+ecdsa-p384",
-    "ecdsa-p256+rsa-2048",
-    "rsa-2048+rsa-4096",
-    "ecdsa-p256+ml-dsa-44",
-    "ecdsa-p256+ml-dsa-65",
-    "ml-dsa-44+ml-dsa-65",
-    "ml-dsa-44+ml-dsa-87",
-    "ml-dsa-65+ml-dsa-87",
-    "ml-dsa-44+slh-dsa-sha2-128s",
+/// Chains of several algorithms, of the end-entity and of those above it: those that are met, and those that are talked of.
+const MIXED: [(KeyAlgorithm, KeyAlgorithm); 9] = [
+    (KeyAlgorithm::EcdsaP256, KeyAlgorithm::EcdsaP384),
+    (KeyAlgorithm::EcdsaP256, KeyAlgorithm::Rsa2048),
+    (KeyAlgorithm::Rsa2048, KeyAlgorithm::Rsa4096),
+    (KeyAlgorithm::EcdsaP256, KeyAlgorithm::MlDsa44),
+    (KeyAlgorithm::EcdsaP256, KeyAlgorithm::MlDsa65),
+    (KeyAlgorithm::MlDsa44, KeyAlgorithm::MlDsa65),
+    (KeyAlgorithm::MlDsa44, KeyAlgorithm::MlDsa87),
+    (KeyAlgorithm::MlDsa65, KeyAlgorithm::MlDsa87),
+    (
+        KeyAlgorithm::MlDsa44,
+        KeyAlgorithm::SlhDsa(SlhDsa::Sha2_128s),
+    ),
 ];
 
 /// How a chain comes whole: as an arm says it, and in words.
-const WHOLE: [(&str, &str); 4] = [
-    ("", "whole, 1 intermediate"),
-    ("/intermediates=2", "whole, 2 intermediates"),
-    ("/intermediates=3", "whole, 3 intermediates"),
-    ("/intermediates=0", "whole, no intermediate"),
+const WHOLE: [(&[(&str, &str)], &str); 4] = [
+    (&[], "whole, 1 intermediate"),
+    (&[("intermediates", "2")], "whole, 2 intermediates"),
+    (&[("intermediates", "3")], "whole, 3 intermediates"),
+    (&[("intermediates", "0")], "whole, no intermediate"),
 ];
 
 /// How a chain comes, as an arm says it.
 #[derive(Debug, Serialize)]
 pub(super) struct Way {
-    /// What the arm says, with the stroke before it.
-    key: String,
+    /// What the arm says; for a page, with strokes before each key.
+    #[serde(serialize_with = "with_strokes")]
+    key: Said,
     /// In words.
     pub(super) words: String,
     /// The stack that measures it, if that is not OpenSSL: what both arms of a comparison have to say besides.
-    stack: String,
+    #[serde(serialize_with = "with_strokes")]
+    stack: Said,
+}
+
+fn with_strokes<S: serde::Serializer>(said: &Said, serializer: S) -> Result<S::Ok, S::Error> {
+    match said.is_empty() {
+        true => serializer.serialize_str(""),
+        false => serializer.collect_str(&format_args!("/{said}")),
+    }
 }
 
 /// All ways that arithmetic knows: whole, and every [`Reduction`] of a chain.
 fn ways() -> Vec<Way> {
-    let whole = WHOLE.into_iter().map(|(key, words)| Way {
-        key: key.to_owned(),
-        words: words.to_owned(),
-        stack: String::new(),
+    let whole = WHOLE.into_iter().filter_map(|(key, words)| {
+        Some(Way {
+            key: Said::of_keys(key).ok()?,
+            words: words.to_owned(),
+            stack: Said::default(),
+        })
     });
-    let (group, chain) = USUAL;
-    let name = format!("{group}/{chain}");
     let less = Reduction::ALL.into_iter().filter_map(|reduction| {
-        let whole = name
-            .parse()
-            .ok()
-            .filter(|_| reduction.subject == Subject::Chain)?;
-        let arm = reduction.apply(&reduction.whole(&whole).ok()?).ok()?;
-        let said = arm.label.strip_prefix(&name)?;
-        let (stacks, own): (Vec<&str>, Vec<&str>) =
-            (said.split('/').filter(|word| !word.is_empty()))
-                .partition(|word| word.starts_with("stack="));
-        let with_strokes =
-            |words: Vec<&str>| words.into_iter().map(|word| format!("/{word}")).collect();
+        let usual = usual()?;
+        let usual = Some(usual).filter(|_| reduction.subject == Subject::Chain)?;
+        let arm = reduction.apply(&reduction.whole(&usual).ok()?).ok()?;
+        let (stack, key) = arm.said_unlike(&usual).parted(&["stack"]);
         let way = Way {
-            key: with_strokes(own),
+            key,
             words: format!("{}: {}", reduction.name, reduction.words),
-            stack: with_strokes(stacks),
+            stack,
         };
-        sizes(&format!("{name}{}", way.key)).map(|_| way)
+        sizes(&usual.with_said(&way.key).ok()?).map(|_| way)
     });
     whole.chain(less).collect()
 }
@@ -135,17 +140,26 @@ fn no_writes(writes: &[u32]) -> bool {
 /// What others are compared with: any group and any chain would do.
 const USUAL: (Group, KeyAlgorithm) = (Group::X25519, KeyAlgorithm::Rsa2048);
 
+fn usual() -> Option<Arm> {
+    let (group, key) = USUAL;
+    arm(group, ChainSpec::new(key))
+}
+
+fn arm(group: Group, spec: ChainSpec) -> Option<Arm> {
+    Arm::of(group, ArmChain::Made(spec)).ok()
+}
+
 impl Sizes {
     /// Those of all arms; their hellos are as such a server has them, if one was seen.
     pub(super) fn new(probe: Option<&Probe>) -> Sizes {
         let (group, chain) = USUAL;
-        let usual = sizes(&format!("{group}/{chain}")).unwrap_or_default();
+        let usual = usual().and_then(|usual| sizes(&usual)).unwrap_or_default();
         let as_seen = |arm: Arm| match probe {
             Some(probe) => probe.as_seen(arm),
             None => arm,
         };
         let hellos = |group: Group| {
-            let arm = as_seen(format!("{group}/{chain}").parse().ok()?);
+            let arm = as_seen(arm(group, ChainSpec::new(chain))?);
             Some((explain::wire(&arm).ok()?, arm))
         };
         let groups = Group::ALL.into_iter().filter_map(|group| {
@@ -162,10 +176,15 @@ impl Sizes {
         });
         let wire = hellos(group).map_or(usual, |(wire, _)| wire);
         let ways = ways();
-        let single = KeyAlgorithm::ALL.into_iter().map(|key| key.name());
+        let single = KeyAlgorithm::ALL.into_iter().map(ChainSpec::new);
+        let mixed = MIXED.into_iter().map(|(leaf, ca)| ChainSpec {
+            ca,
+            root_key: ca,
+            ..ChainSpec::new(leaf)
+        });
         let chains: Vec<ChainSizes> = single
-            .chain(MIXED)
-            .filter_map(|name| ChainSizes::new(name, &usual, &ways))
+            .chain(mixed)
+            .filter_map(|spec| ChainSizes::new(&spec, &usual, &ways))
             .collect();
         Sizes {
             groups: groups.collect(),
@@ -251,11 +270,18 @@ pub(super) fn supposed_name(host: &str, key: KeyAlgorithm) -> String {
 }
 
 impl ChainSizes {
-    fn new(name: &str, usual: &Wire, ways: &[Way]) -> Option<ChainSizes> {
+    fn new(spec: &ChainSpec, usual: &Wire, ways: &[Way]) -> Option<ChainSizes> {
         let (group, _) = USUAL;
-        let of_way = |key: &str| -> Option<(WaySizes, Wire)> {
-            let wire = sizes(&format!("{group}/{name}{key}"))?;
-            let padded = sizes(&format!("{group}/{name}:{MOST_CERTIFICATE}B{key}"));
+        let name = spec.to_string();
+        let coming =
+            |spec: ChainSpec, key: &Said| Arm::of_said(group, ArmChain::Made(spec), key).ok();
+        let of_way = |key: &Said| -> Option<(WaySizes, Wire)> {
+            let wire = sizes(&coming(spec.clone(), key)?)?;
+            let padded = ChainSpec {
+                certificate_bytes: Some(MOST_CERTIFICATE),
+                ..spec.clone()
+            };
+            let padded = coming(padded, key).and_then(|arm| sizes(&arm));
             let certificate = wire.bytes(Message::Certificate);
             let more =
                 i64::from(wire.client_hello_wire_bytes) - i64::from(usual.client_hello_wire_bytes);
@@ -272,8 +298,8 @@ impl ChainSizes {
         let ways: Vec<_> = ways.iter().map(|way| of_way(&way.key)).collect();
         let (_, first) = ways.iter().flatten().next()?;
         Some(ChainSizes {
-            name: name.to_owned(),
-            kind: kind(name),
+            kind: kind(&name),
+            name,
             words: None,
             measured: None,
             writes: first.server_writes,
@@ -284,9 +310,8 @@ impl ChainSizes {
 }
 
 /// What an arm puts on the wire, where that is arithmetic and one connection.
-fn sizes(arm: &str) -> Option<Wire> {
-    let arm: Arm = arm.parse().ok()?;
-    let wire = explain::wire(&arm).ok()?;
+fn sizes(arm: &Arm) -> Option<Wire> {
+    let wire = explain::wire(arm).ok()?;
     wire.failed.is_none().then_some(wire)
 }
 

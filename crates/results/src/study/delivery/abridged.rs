@@ -6,9 +6,14 @@ use std::path::PathBuf;
 use lastbyte_sizes::{ABRIDGED, ChainSpec, Resumption};
 
 use super::compressed::{COMPRESSED, incompressible, offer, usual};
-use super::{Certificates, Delivery, Kind, Lengths, OnWire, Spec, Way, check_stacks};
+use super::mismatch::Mismatch;
+use super::{
+    Certificates, Delivery, DeliveryKey, DeliveryProblem, Kind, Lengths, OnWire, OtherStack, Spec,
+    Way, check_stacks, key,
+};
 use crate::row::{Dns, Wire};
 use crate::study::Arm;
+use crate::study::value::ValueError;
 
 /// What each side knows beforehand.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -25,7 +30,32 @@ const CLIENT_LIST: &str = "client_abridged_list";
 
 pub(super) static SPEC: Spec = Spec {
     names: || vec![NAME],
-    keys: &[LIST, CLIENT_LIST],
+    keys: &[
+        key!(
+            Abridged,
+            LIST,
+            "a PEM file",
+            "",
+            "CAs' certificates that both sides know, and samples of end-entities; without it, a small list of our own",
+            |abridged| Some(abridged.list.as_ref()?.to_str()?.to_owned()),
+            |abridged, text| {
+                abridged.list = Some(file(text)?);
+                Ok(())
+            },
+        ),
+        key!(
+            Abridged,
+            CLIENT_LIST,
+            "a PEM file",
+            "",
+            "the client's, where it has another",
+            |abridged| Some(abridged.client_list.as_ref()?.to_str()?.to_owned()),
+            |abridged, text| {
+                abridged.client_list = Some(file(text)?);
+                Ok(())
+            },
+        ),
+    ],
     subject: "certificates that are abridged",
     named: |name| (name == NAME).then(|| Delivery::Abridged(Abridged::default())),
     ways: &[Way {
@@ -34,6 +64,13 @@ pub(super) static SPEC: Spec = Spec {
     }],
     trace: |wire, _| is_abridged(wire).then_some("got certificates abridged"),
 };
+
+fn file(text: &str) -> Result<PathBuf, ValueError> {
+    match text {
+        "" => Err(ValueError::NoFile),
+        path => Ok(path.into()),
+    }
+}
 
 fn is_abridged(wire: &Wire) -> bool {
     let both = [wire.compression, wire.client_compression];
@@ -62,31 +99,20 @@ impl Kind for Abridged {
         &SPEC
     }
 
-    fn set(&mut self, key: &str, value: &str) -> Result<(), String> {
-        if value.is_empty() {
-            return Err("name a PEM file".to_owned());
-        }
-        match key {
-            LIST => self.list = Some(value.into()),
-            _ => self.client_list = Some(value.into()),
-        }
-        Ok(())
-    }
-
     fn paths_mut(&mut self) -> Vec<&mut PathBuf> {
         self.list.iter_mut().chain(&mut self.client_list).collect()
     }
 
-    fn check_arm(&self, arm: &Arm) -> Result<(), String> {
+    fn check_arm(&self, arm: &Arm) -> Result<(), DeliveryProblem> {
         match arm.resumption {
             Resumption::Full => Ok(()),
-            Resumption::Ticket | Resumption::EarlyData => Err(
-                "a resumed session has no certificates to abridge: leave resume= out".to_owned(),
-            ),
+            Resumption::Ticket | Resumption::EarlyData => Err(DeliveryProblem::Resumed {
+                what: " to abridge",
+            }),
         }
     }
 
-    fn check_baseline(&self, arm: &Arm, baseline: &Arm) -> Result<(), String> {
+    fn check_baseline(&self, arm: &Arm, baseline: &Arm) -> Result<(), OtherStack> {
         check_stacks(arm, baseline, "is abridged")
     }
 
@@ -130,10 +156,10 @@ impl Kind for Abridged {
         )
     }
 
-    fn check_handshake(&self, _: &Arm, wire: &Wire, _: &Dns) -> Result<Certificates, String> {
+    fn check_handshake(&self, _: &Arm, wire: &Wire, _: &Dns) -> Result<Certificates, Mismatch> {
         match is_abridged(wire) {
             true => Ok(Certificates::Whole),
-            false => Err("got its certificates as they are".to_owned()),
+            false => Err(Mismatch::Unabridged),
         }
     }
 }

@@ -2,13 +2,17 @@
 //! one its own, with an algorithm that both have.
 
 use lastbyte_sizes::{
-    ABRIDGED, CertificateCompression, ChainSpec, Compressions, Resumption, UnknownCompression,
-    framing,
+    ABRIDGED, CertificateCompression, ChainSpec, Compressions, Resumption, framing,
 };
 
-use super::{Certificates, Delivery, Kind, Lengths, OnWire, Spec, Way, check_stacks};
+use super::mismatch::Mismatch;
+use super::{
+    Certificates, Delivery, DeliveryKey, DeliveryProblem, Kind, Lengths, OnWire, OtherStack, Spec,
+    Way, check_stacks, key,
+};
 use crate::row::{Compression, Dns, Wire};
 use crate::study::Arm;
+use crate::study::value::ValueError;
 
 /// What each side can compress with, and decompress.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,10 +26,36 @@ pub struct Compressed {
 const NAME: &str = "compressed";
 const COMPRESSION: &str = "compression";
 const CLIENT_COMPRESSION: &str = "client_compression";
+const ALGORITHMS: &str = "`brotli`, `zlib` or `zstd`, or several as `brotli+zlib`";
 
 pub(super) static SPEC: Spec = Spec {
     names: || vec![NAME],
-    keys: &[COMPRESSION, CLIENT_COMPRESSION],
+    keys: &[
+        key!(
+            Compressed,
+            COMPRESSION,
+            ALGORITHMS,
+            "brotli",
+            "what the server can compress with, the preferred first",
+            |compressed| Some(plus(&compressed.server)),
+            |compressed, text| {
+                compressed.server = parse(text)?;
+                Ok(())
+            },
+        ),
+        key!(
+            Compressed,
+            CLIENT_COMPRESSION,
+            ALGORITHMS,
+            "",
+            "the client's, where it has others",
+            |compressed| Some(plus(compressed.client.as_ref()?)),
+            |compressed, text| {
+                compressed.client = Some(parse(text)?);
+                Ok(())
+            },
+        ),
+    ],
     subject: "certificates that are compressed",
     named: |name| (name == NAME).then(|| Delivery::Compressed(Compressed::default())),
     ways: &[Way {
@@ -64,9 +94,9 @@ impl Compressed {
     }
 
     /// Whether both sides have what a certificate was compressed with.
-    fn check(&self, whose: &str, compression: Option<Compression>) -> Result<(), String> {
+    fn check(&self, whose: &'static str, compression: Option<Compression>) -> Result<(), Mismatch> {
         let Some(compression) = compression else {
-            return Err(format!("got {whose} certificates uncompressed"));
+            return Err(Mismatch::Uncompressed { whose });
         };
         let algorithm = CertificateCompression::of_code_point(compression.algorithm);
         let both_have = algorithm.is_some_and(|algorithm| {
@@ -74,10 +104,11 @@ impl Compressed {
         });
         match both_have {
             true => Ok(()),
-            false => Err(format!(
-                "got {whose} certificates compressed with {}, which the arm does not ask for",
-                algorithm.map_or(compression.algorithm.to_string(), |known| known.to_string())
-            )),
+            false => Err(Mismatch::Compression {
+                whose,
+                algorithm: algorithm
+                    .map_or(compression.algorithm.to_string(), |known| known.to_string()),
+            }),
         }
     }
 }
@@ -143,35 +174,24 @@ impl Kind for Compressed {
         &SPEC
     }
 
-    fn set(&mut self, key: &str, value: &str) -> Result<(), String> {
-        let algorithms = parse(value)?;
-        match key {
-            COMPRESSION => self.server = algorithms,
-            _ => self.client = Some(algorithms),
-        }
-        Ok(())
-    }
-
-    fn check_arm(&self, arm: &Arm) -> Result<(), String> {
+    fn check_arm(&self, arm: &Arm) -> Result<(), DeliveryProblem> {
         let is_common = |algorithm| self.client().contains(algorithm);
         if !self.server.iter().any(is_common) {
-            return Err(format!(
-                "the server compresses with {} and the client takes {}, so nothing would be compressed: \
-                 name an algorithm of both in {COMPRESSION}= and {CLIENT_COMPRESSION}=",
-                list(&self.server),
-                list(self.client()),
-            ));
+            return Err(DeliveryProblem::NothingInCommon {
+                server: list(&self.server),
+                client: list(self.client()),
+            });
         }
         match arm.resumption {
             Resumption::Full => Ok(()),
-            Resumption::Ticket | Resumption::EarlyData => Err(
-                "a resumed session has no certificates to compress: leave resume= out".to_owned(),
-            ),
+            Resumption::Ticket | Resumption::EarlyData => Err(DeliveryProblem::Resumed {
+                what: " to compress",
+            }),
         }
     }
 
     /// What a stack costs is more than what compression saves.
-    fn check_baseline(&self, arm: &Arm, baseline: &Arm) -> Result<(), String> {
+    fn check_baseline(&self, arm: &Arm, baseline: &Arm) -> Result<(), OtherStack> {
         check_stacks(arm, baseline, "is compressed")
     }
 
@@ -210,7 +230,7 @@ impl Kind for Compressed {
         }
     }
 
-    fn check_handshake(&self, _: &Arm, wire: &Wire, _: &Dns) -> Result<Certificates, String> {
+    fn check_handshake(&self, _: &Arm, wire: &Wire, _: &Dns) -> Result<Certificates, Mismatch> {
         self.check("its", wire.compression)?;
         if wire.client_certificate_bytes() > 0 {
             self.check("its client's", wire.client_compression)?;
@@ -220,21 +240,27 @@ impl Kind for Compressed {
 }
 
 /// Algorithms such as `brotli+zlib`.
-fn parse(text: &str) -> Result<Vec<CertificateCompression>, String> {
+fn parse(text: &str) -> Result<Vec<CertificateCompression>, ValueError> {
     let mut algorithms = Vec::new();
     if text.contains(',') {
-        return Err(format!("write several as {}", text.replace(',', "+")));
+        return Err(ValueError::Commas {
+            text: text.to_owned(),
+        });
     }
     for word in text.split('+') {
-        let algorithm = word
-            .parse()
-            .map_err(|unknown: UnknownCompression| unknown.hint)?;
+        let algorithm: CertificateCompression = word.parse().map_err(ValueError::Compression)?;
         if algorithms.contains(&algorithm) {
-            return Err(format!("name {algorithm} once"));
+            return Err(ValueError::Twice(algorithm.name()));
         }
         algorithms.push(algorithm);
     }
     Ok(algorithms)
+}
+
+/// As an arm says them.
+fn plus(algorithms: &[CertificateCompression]) -> String {
+    let names = algorithms.iter().map(|algorithm| algorithm.name());
+    names.collect::<Vec<_>>().join("+")
 }
 
 fn list(algorithms: &[CertificateCompression]) -> String {

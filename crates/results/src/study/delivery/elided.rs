@@ -1,14 +1,18 @@
 //! Intermediates that a server leaves out because the client says that it has them: by a flag
 //! (draft-kampanakis-tls-scas-latest-03), or by the id of one (draft-ietf-tls-trust-anchor-ids-06).
 
-use lastbyte_link::nearest;
 use lastbyte_sizes::{
     ChainSpec, ElidedHandshake, Elision, Fallback, Held, Message, PaddedCertificate, Resumption,
     Signal,
 };
 
-use super::{Certificates, Delivery, Kind, Lengths, OnWire, Spec, Way, check_stacks};
+use super::mismatch::Mismatch;
+use super::{
+    Certificates, Delivery, DeliveryKey, DeliveryProblem, Kind, Lengths, OnWire, OtherStack, Spec,
+    Way, check_stacks, key,
+};
 use crate::row::{ChainSignal, Dns, Wire};
+use crate::study::value::{ValueError, one_of};
 use crate::study::{Arm, ArmChain};
 
 /// What the client says, and what it has.
@@ -22,7 +26,44 @@ const FALLBACK: &str = "fallback";
 
 pub(super) static SPEC: Spec = Spec {
     names: || vec![NAME],
-    keys: &[SIGNAL, CLIENT, FALLBACK],
+    keys: &[
+        key!(
+            Elided,
+            SIGNAL,
+            "`tls-flags` or `trust-anchors`",
+            "tls-flags",
+            "how a client says which intermediates it has",
+            |elided| Some(elided.0.signal.to_string()),
+            |elided, text| {
+                elided.0.signal = one_of(text, Signal::ALL.map(Signal::name))?;
+                Ok(())
+            },
+        ),
+        key!(
+            Elided,
+            CLIENT,
+            "`current` or `stale`",
+            "current",
+            "whether it has the server's intermediates, or those of before",
+            |elided| Some(elided.0.client.to_string()),
+            |elided, text| {
+                elided.0.client = one_of(text, Held::ALL.map(Held::name))?;
+                Ok(())
+            },
+        ),
+        key!(
+            Elided,
+            FALLBACK,
+            "`whole` or `short`",
+            "whole",
+            "what is sent where the server has no path for the anchors that were named",
+            |elided| Some(elided.0.fallback.to_string()),
+            |elided, text| {
+                elided.0.fallback = one_of(text, Fallback::ALL.map(Fallback::name))?;
+                Ok(())
+            },
+        ),
+    ],
     subject: "intermediates that a client has",
     named: |name| (name == NAME).then(|| Delivery::Elided(Elided::default())),
     ways: &[
@@ -74,16 +115,17 @@ impl Elided {
         on_wire.collect()
     }
 
-    fn check_signal(&self, wire: &Wire) -> Result<(), String> {
+    fn check_signal(&self, wire: &Wire) -> Result<(), Mismatch> {
         // What is said depends on no chain.
         let last = self.0.handshakes(1).pop().unwrap_or_default();
         let expected = self.signal(&last);
         match wire.signal == expected {
             true => Ok(()),
-            false => Err(format!(
-                "said {} of intermediates that its client has, not {expected}",
-                wire.signal
-            )),
+            false => Err(Mismatch::Signal {
+                said: wire.signal,
+                of: "intermediates that its client has",
+                asked: expected,
+            }),
         }
     }
 }
@@ -97,33 +139,9 @@ impl Kind for Elided {
         &SPEC
     }
 
-    fn set(&mut self, key: &str, value: &str) -> Result<(), String> {
-        let Elision {
-            signal,
-            client,
-            fallback,
-        } = &mut self.0;
-        match key {
-            SIGNAL => {
-                *signal =
-                    (value.parse()).map_err(|_| nearest(value, Signal::ALL.map(Signal::name)))?;
-            }
-            CLIENT => {
-                *client = (value.parse()).map_err(|_| nearest(value, Held::ALL.map(Held::name)))?;
-            }
-            _ => {
-                *fallback = (value.parse())
-                    .map_err(|_| nearest(value, Fallback::ALL.map(Fallback::name)))?;
-            }
-        }
-        Ok(())
-    }
-
-    fn check_arm(&self, arm: &Arm) -> Result<(), String> {
+    fn check_arm(&self, arm: &Arm) -> Result<(), DeliveryProblem> {
         let problem = match (&arm.chain, self.0) {
-            (ArmChain::Made(spec), _) if spec.intermediates == 0 => {
-                "its chain has no intermediate to leave out: leave delivery= out, or ask for intermediates=1"
-            }
+            (ArmChain::Made(spec), _) if spec.intermediates == 0 => DeliveryProblem::NoIntermediate,
             (
                 ArmChain::Made(ChainSpec {
                     certificate_bytes: Some(_),
@@ -134,9 +152,7 @@ impl Kind for Elided {
                     client: Held::Current,
                     ..
                 },
-            ) => {
-                "padding=last makes larger what is left out, so the size would be lost: leave it out"
-            }
+            ) => DeliveryProblem::PaddingLeftOut,
             (
                 _,
                 Elision {
@@ -144,18 +160,16 @@ impl Kind for Elided {
                     fallback: Fallback::Short,
                     ..
                 },
-            ) => {
-                "a client that sends no flag gets the whole chain: fallback= is for signal=trust-anchors"
-            }
-            _ if arm.resumption != Resumption::Full => {
-                "a resumed session has no certificates to leave out: leave resume= out"
-            }
+            ) => DeliveryProblem::NoFallback,
+            _ if arm.resumption != Resumption::Full => DeliveryProblem::Resumed {
+                what: " to leave out",
+            },
             _ => return Ok(()),
         };
-        Err(problem.to_owned())
+        Err(problem)
     }
 
-    fn check_baseline(&self, arm: &Arm, baseline: &Arm) -> Result<(), String> {
+    fn check_baseline(&self, arm: &Arm, baseline: &Arm) -> Result<(), OtherStack> {
         check_stacks(arm, baseline, "leaves intermediates out")
     }
 
@@ -191,29 +205,34 @@ impl Kind for Elided {
         }
     }
 
-    fn check_handshake(&self, arm: &Arm, wire: &Wire, _: &Dns) -> Result<Certificates, String> {
+    fn check_handshake(&self, arm: &Arm, wire: &Wire, _: &Dns) -> Result<Certificates, Mismatch> {
         self.check_signal(wire)?;
         let ArmChain::Made(spec) = &arm.chain else {
             return match (self.0.client, wire.certificates) {
                 (Held::Stale, _) | (Held::Current, 1) => Ok(Certificates::Rest),
-                (_, count) => Err(format!("got {count} certificates, not 1")),
+                (_, count) => Err(Mismatch::Certificates {
+                    got: count as usize,
+                    asked: 1,
+                }),
             };
         };
-        let handshakes = self.arithmetic(spec)?;
+        let handshakes = self.arithmetic(spec).map_err(Mismatch::NoArithmetic)?;
         let Some(expected) = handshakes.last() else {
             return Ok(Certificates::Whole);
         };
         let count = wire.certificates as usize;
         if count != expected.certificates {
-            let expected = expected.certificates;
-            return Err(format!("got {count} certificates, not {expected}"));
+            return Err(Mismatch::Certificates {
+                got: count,
+                asked: expected.certificates,
+            });
         }
         let bytes = wire.bytes(Message::Certificate) as usize;
         if bytes != expected.certificate {
-            let expected = expected.certificate;
-            return Err(format!(
-                "got a Certificate message of {bytes} bytes, not {expected}"
-            ));
+            return Err(Mismatch::CertificateBytes {
+                got: bytes,
+                asked: expected.certificate,
+            });
         }
         Ok(Certificates::Rest)
     }

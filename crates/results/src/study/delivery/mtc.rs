@@ -1,10 +1,13 @@
 //! Merkle Tree Certificates (draft-ietf-plants-merkle-tree-certs-07): the server sends one certificate, whose proof is
 //! all that there is to verify besides the handshake's own signature.
 
+use std::fmt;
+use std::str::FromStr;
 use std::time::Duration;
 
-use lastbyte_link::{named, nearest};
+use lastbyte_link::named;
 use lastbyte_mtc::cosign::SignError;
+use lastbyte_mtc::id::IdError;
 use lastbyte_mtc::{
     Cosigner, LogId, LogNumber, Properties, Request, Sample, SignatureAlgorithm, TrustAnchorId,
     UnixTime, Validity, trust_anchors,
@@ -15,8 +18,14 @@ use lastbyte_sizes::{
 };
 
 use super::memo::Memo;
-use super::{Certificates, Delivery, Kind, Lengths, OnWire, Spec, Way, check_stacks};
+use super::mismatch::Mismatch;
+use super::problem::MtcProblem;
+use super::{
+    Certificates, Delivery, DeliveryKey, DeliveryProblem, Kind, Lengths, OnWire, OtherStack, Spec,
+    Way, check_stacks, key,
+};
 use crate::row::{ChainSignal, Dns, Wire};
+use crate::study::value::{ValueError, one_of};
 use crate::study::{Arm, ArmChain};
 
 /// What the server has of its certificate, what clients have of the log, and what they say.
@@ -76,29 +85,15 @@ pub enum Cosigners {
 impl Cosigners {
     const MOST: u8 = 16;
 
-    fn parse(text: &str) -> Result<Cosigners, String> {
-        match text {
-            "ca" => Ok(Cosigners::Ca),
-            "chrome" => Ok(Cosigners::Chrome),
-            "apple" => Ok(Cosigners::Apple),
-            _ => match text.parse() {
-                Ok(count @ 1..=Self::MOST) => Ok(Cosigners::Count(count)),
-                _ => Err(format!(
-                    "name ca, chrome, apple, or a number from 1 to {}",
-                    Self::MOST
-                )),
-            },
-        }
-    }
-
     /// Their names and keys, the CA's own first.
     ///
     /// # Errors
     ///
     /// None, as these names are short.
-    pub fn all(self) -> Result<Vec<(TrustAnchorId, SignatureAlgorithm)>, String> {
+    pub fn all(self) -> Result<Vec<(TrustAnchorId, SignatureAlgorithm)>, MtcProblem> {
         const OTHERS: u64 = 32474;
-        let mirror = |number| Ok::<_, String>((id([OTHERS, number])?, SignatureAlgorithm::MlDsa44));
+        let mirror =
+            |number| Ok::<_, MtcProblem>((id([OTHERS, number])?, SignatureAlgorithm::MlDsa44));
         let mut all = vec![(id(CA)?, SignatureAlgorithm::MlDsa44)];
         match self {
             Cosigners::Ca => {}
@@ -114,6 +109,35 @@ impl Cosigners {
             }
         }
         Ok(all)
+    }
+}
+
+impl FromStr for Cosigners {
+    type Err = ValueError;
+
+    fn from_str(text: &str) -> Result<Cosigners, ValueError> {
+        match text {
+            "ca" => Ok(Cosigners::Ca),
+            "chrome" => Ok(Cosigners::Chrome),
+            "apple" => Ok(Cosigners::Apple),
+            _ => match text.parse() {
+                Ok(count @ 1..=Cosigners::MOST) => Ok(Cosigners::Count(count)),
+                _ => Err(ValueError::Cosigners {
+                    most: Cosigners::MOST,
+                }),
+            },
+        }
+    }
+}
+
+impl fmt::Display for Cosigners {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Cosigners::Ca => f.pad("ca"),
+            Cosigners::Chrome => f.pad("chrome"),
+            Cosigners::Apple => f.pad("apple"),
+            Cosigners::Count(count) => count.fmt(f),
+        }
     }
 }
 
@@ -133,7 +157,59 @@ const ENTRIES: &str = "entries";
 
 pub(super) static SPEC: Spec = Spec {
     names: || Form::ALL.map(Form::name).to_vec(),
-    keys: &[CLIENT, HELLO, COSIGNERS, ENTRIES],
+    keys: &[
+        key!(
+            Mtc,
+            CLIENT,
+            "`current` or `stale`",
+            "current",
+            "whether clients have the newest landmark, or those up to the one before",
+            |mtc| Some(mtc.client.to_string()),
+            |mtc, text| {
+                mtc.client = one_of(text, Held::ALL.map(Held::name))?;
+                Ok(())
+            },
+        ),
+        key!(
+            Mtc,
+            HELLO,
+            "`anchors`, `empty` or `nothing`",
+            "anchors",
+            "what clients say of the anchors that they trust",
+            |mtc| Some(mtc.hello.to_string()),
+            |mtc, text| {
+                mtc.hello = one_of(text, Hello::ALL.map(Hello::name))?;
+                Ok(())
+            },
+        ),
+        key!(
+            Mtc,
+            COSIGNERS,
+            "`ca`, `chrome`, `apple`, or 1 to 16",
+            "chrome",
+            "who signs for standalone certificates",
+            |mtc| Some(mtc.cosigners.to_string()),
+            |mtc, text| {
+                mtc.cosigners = text.parse()?;
+                Ok(())
+            },
+        ),
+        key!(
+            Mtc,
+            ENTRIES,
+            "1 to 1000000000",
+            "4400000",
+            "entries of the log between two landmarks",
+            |mtc| Some(mtc.entries.to_string()),
+            |mtc, text| {
+                const MOST: u32 = 1_000_000_000;
+                let entries = text.parse().ok();
+                let entries = entries.filter(|entries| (1..=MOST).contains(entries));
+                mtc.entries = entries.ok_or(ValueError::Entries { most: MOST })?;
+                Ok(())
+            },
+        ),
+    ],
     subject: "Merkle Tree Certificates",
     named: |name| {
         let form = name.parse().ok()?;
@@ -181,7 +257,7 @@ impl Mtc {
     /// # Errors
     ///
     /// Why there is no such entry, in one line.
-    pub fn sample(&self, names: &[&str], key: &[u8], now: UnixTime) -> Result<Sample, String> {
+    pub fn sample(&self, names: &[&str], key: &[u8], now: UnixTime) -> Result<Sample, MtcProblem> {
         let log = log()?;
         let validity = Validity::of(now, LANDMARK_EVERY * LANDMARKS as u32);
         let request = Request {
@@ -192,13 +268,11 @@ impl Mtc {
         let entries = u64::from(self.entries);
         let index = (LANDMARKS - 1) * entries + entries / 2;
         let size = LANDMARKS * entries;
-        let mut sample = Sample::new(log, &request, index, size, SEED).map_err(to_line)?;
+        let mut sample = Sample::new(log, &request, index, size, SEED)?;
         for number in 1..=LANDMARKS {
             let age = LANDMARK_EVERY * (LANDMARKS - number) as u32;
             let expiry = UnixTime(now.0 + (LANDMARK_EVERY * LANDMARKS as u32 - age).as_secs());
-            sample
-                .make_landmark(number * entries, expiry)
-                .map_err(to_line)?;
+            sample.make_landmark(number * entries, expiry)?;
         }
         Ok(sample)
     }
@@ -212,24 +286,24 @@ impl Mtc {
         &self,
         sample: &Sample,
         cosigners: &[&dyn Cosigner],
-    ) -> Result<Vec<MtcPath>, String> {
+    ) -> Result<Vec<MtcPath>, MtcProblem> {
         let entries = u64::from(self.entries);
         let batch = (entries * BATCH_EVERY.as_secs() / LANDMARK_EVERY.as_secs()).max(1);
         let first = ((LANDMARKS - 1) * entries + entries / 2) / batch * batch;
         let last = (first + batch).min(LANDMARKS * entries);
         let mut paths = Vec::new();
         if self.form == Form::Landmark {
-            let (landmark, _) = sample.landmark().map_err(to_line)?;
+            let (landmark, _) = sample.landmark()?;
             paths.push(MtcPath {
-                id: sample.log().landmark(landmark.number).map_err(to_line)?,
-                properties: sample.landmark_properties().map_err(to_line)?,
-                certificate: sample.landmark_relative().map_err(to_line)?,
+                id: sample.log().landmark(landmark.number)?,
+                properties: sample.landmark_properties()?,
+                certificate: sample.landmark_relative()?,
             });
         }
         paths.push(MtcPath {
             id: sample.log().ca().clone(),
             properties: sample.standalone_properties(),
-            certificate: sample.standalone(first..last, cosigners).map_err(to_line)?,
+            certificate: sample.standalone(first..last, cosigners)?,
         });
         Ok(paths)
     }
@@ -239,12 +313,12 @@ impl Mtc {
     /// # Errors
     ///
     /// None, as these names are short.
-    pub fn named(&self) -> Result<Option<Vec<TrustAnchorId>>, String> {
+    pub fn named(&self) -> Result<Option<Vec<TrustAnchorId>>, MtcProblem> {
         Ok(match self.hello {
             Hello::Nothing => None,
             Hello::Empty => Some(Vec::new()),
             Hello::Anchors => Some(vec![match self.form {
-                Form::Landmark => log()?.landmark_group(self.last_held()).map_err(to_line)?,
+                Form::Landmark => log()?.landmark_group(self.last_held())?,
                 Form::Standalone => log()?.ca().clone(),
             }]),
         })
@@ -263,10 +337,10 @@ impl Mtc {
     /// # Errors
     ///
     /// None, as these names are short.
-    pub fn trusted(&self) -> Result<Vec<TrustAnchorId>, String> {
+    pub fn trusted(&self) -> Result<Vec<TrustAnchorId>, MtcProblem> {
         let log = log()?;
         let landmark = match (self.form, self.client) {
-            (Form::Landmark, Held::Current) => Some(log.landmark(LANDMARKS).map_err(to_line)?),
+            (Form::Landmark, Held::Current) => Some(log.landmark(LANDMARKS)?),
             (Form::Landmark, Held::Stale) | (Form::Standalone, _) => None,
         };
         Ok(landmark.into_iter().chain([log.ca().clone()]).collect())
@@ -293,16 +367,12 @@ impl Mtc {
     }
 }
 
-fn log() -> Result<LogId, String> {
-    LogId::new(id(CA)?, LogNumber::FIRST).map_err(to_line)
+fn log() -> Result<LogId, IdError> {
+    LogId::new(id(CA)?, LogNumber::FIRST)
 }
 
-fn id(numbers: impl IntoIterator<Item = u64>) -> Result<TrustAnchorId, String> {
-    TrustAnchorId::from_numbers(numbers).map_err(to_line)
-}
-
-fn to_line(error: impl ToString) -> String {
-    error.to_string()
+fn id(numbers: impl IntoIterator<Item = u64>) -> Result<TrustAnchorId, IdError> {
+    TrustAnchorId::from_numbers(numbers)
 }
 
 impl Kind for Mtc {
@@ -314,27 +384,7 @@ impl Kind for Mtc {
         &SPEC
     }
 
-    fn set(&mut self, key: &str, value: &str) -> Result<(), String> {
-        match key {
-            CLIENT => {
-                let held = value.parse();
-                self.client = held.map_err(|_| nearest(value, Held::ALL.map(Held::name)))?;
-            }
-            HELLO => {
-                let hello = value.parse();
-                self.hello = hello.map_err(|_| nearest(value, Hello::ALL.map(Hello::name)))?;
-            }
-            COSIGNERS => self.cosigners = Cosigners::parse(value)?,
-            _ => {
-                let entries = value.parse().ok();
-                let entries = entries.filter(|entries| (1..=1_000_000_000).contains(entries));
-                self.entries = entries.ok_or("use 1 to 1000000000, without a unit")?;
-            }
-        }
-        Ok(())
-    }
-
-    fn check_arm(&self, arm: &Arm) -> Result<(), String> {
+    fn check_arm(&self, arm: &Arm) -> Result<(), DeliveryProblem> {
         let rustls = StackName::Rustls;
         if let ArmChain::Made(spec) = &arm.chain {
             let usual = ChainSpec::new(spec.leaf);
@@ -349,33 +399,25 @@ impl Kind for Mtc {
                 ),
             ];
             if let Some((_, what)) = unsaid.iter().find(|(is_asked, _)| *is_asked) {
-                return Err(format!(
-                    "a Merkle Tree Certificate is made for the chain's key and names, and has no place for {what}: leave it out"
-                ));
+                return Err(DeliveryProblem::NoPlace { what });
             }
         }
         let problem = match (self.form, self.client, self.hello) {
-            _ if arm.resumption != Resumption::Full => {
-                "a resumed session has no certificates: leave resume= out"
-            }
-            (Form::Standalone, Held::Stale, _) => {
-                "a standalone certificate needs no landmark, so no client is stale: leave client= out"
-            }
-            (Form::Landmark, Held::Stale, Hello::Nothing) => {
-                "a server that is told nothing sends what a stale client can't verify: leave hello= out"
-            }
+            _ if arm.resumption != Resumption::Full => DeliveryProblem::Resumed { what: "" },
+            (Form::Standalone, Held::Stale, _) => DeliveryProblem::NoLandmark,
+            (Form::Landmark, Held::Stale, Hello::Nothing) => DeliveryProblem::StaleUntold,
             (_, _, hello)
                 if hello != Hello::Nothing
                     && [arm.client_stack, arm.server_stack].contains(&rustls) =>
             {
-                "rustls sends no trust_anchors: add hello=nothing"
+                DeliveryProblem::RustlsNamesNone
             }
             _ => return Ok(()),
         };
-        Err(problem.to_owned())
+        Err(problem)
     }
 
-    fn check_baseline(&self, arm: &Arm, baseline: &Arm) -> Result<(), String> {
+    fn check_baseline(&self, arm: &Arm, baseline: &Arm) -> Result<(), OtherStack> {
         check_stacks(arm, baseline, "has a Merkle Tree Certificate")
     }
 
@@ -418,25 +460,33 @@ impl Kind for Mtc {
         }
     }
 
-    fn check_handshake(&self, arm: &Arm, wire: &Wire, _: &Dns) -> Result<Certificates, String> {
+    fn check_handshake(&self, arm: &Arm, wire: &Wire, _: &Dns) -> Result<Certificates, Mismatch> {
         let expected = match self.hello {
             Hello::Nothing => ChainSignal::None,
             Hello::Anchors | Hello::Empty => ChainSignal::Anchored,
         };
         if wire.signal != expected {
-            return Err(format!("said {} of anchors, not {expected}", wire.signal));
+            return Err(Mismatch::Signal {
+                said: wire.signal,
+                of: "anchors",
+                asked: expected,
+            });
         }
         if wire.certificates != 1 {
-            return Err(format!("got {} certificates, not 1", wire.certificates));
+            return Err(Mismatch::Certificates {
+                got: wire.certificates as usize,
+                asked: 1,
+            });
         }
         if let ArmChain::Made(spec) = &arm.chain {
             let handshakes = self.handshakes(spec)?;
             let certificate = handshakes.last().map_or(0, |last| last.certificate);
             let bytes = wire.bytes(Message::Certificate) as usize;
             if bytes != certificate {
-                return Err(format!(
-                    "got a Certificate message of {bytes} bytes, not {certificate}"
-                ));
+                return Err(Mismatch::CertificateBytes {
+                    got: bytes,
+                    asked: certificate,
+                });
             }
         }
         Ok(Certificates::Rest)
@@ -445,12 +495,12 @@ impl Kind for Mtc {
 
 impl Mtc {
     /// What its handshakes put on the wire, the last of which succeeds. Every row asks.
-    fn handshakes(&self, spec: &ChainSpec) -> Result<Vec<OnWire>, String> {
+    fn handshakes(&self, spec: &ChainSpec) -> Result<Vec<OnWire>, MtcProblem> {
         static KNOWN: Memo<(Mtc, ChainSpec), Vec<OnWire>> = Memo::new();
         KNOWN.get((*self, spec.clone()), |(mtc, spec)| mtc.calculate(spec))
     }
 
-    fn calculate(&self, spec: &ChainSpec) -> Result<Vec<OnWire>, String> {
+    fn calculate(&self, spec: &ChainSpec) -> Result<Vec<OnWire>, MtcProblem> {
         // Any time: all take as many bytes.
         let now = UnixTime(1_800_000_000);
         let names = profile::host_names(profile::SERVER_NAME, spec.names);
@@ -501,7 +551,7 @@ impl Mtc {
             }
             Some(named) => matched(&named).map(|one| vec![one]),
         };
-        found.ok_or_else(|| "the server has nothing for such a client".to_owned())
+        found.ok_or(MtcProblem::Nothing)
     }
 }
 

@@ -2,12 +2,16 @@
 
 use std::time::Duration;
 
-use lastbyte_link::{named, nearest, parse_duration};
+use lastbyte_link::{format_duration, named, parse_duration};
 use lastbyte_sizes::{ChainSpec, Message, Outcome, Part, Resumption, framing};
 
-use super::{Certificates, Delivery, Kind, Lengths, OnWire, Spec, Way};
+use super::mismatch::Mismatch;
+use super::{
+    Certificates, Delivery, DeliveryKey, DeliveryProblem, Kind, Lengths, OnWire, Spec, Way, key,
+};
 use crate::row::{Dns, HelloDigest, Wire};
 use crate::study::Arm;
+use crate::study::value::{ValueError, one_of};
 
 /// What DNS delivers, and how far it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,7 +77,62 @@ const GRACE: &str = "grace";
 
 pub(super) static SPEC: Spec = Spec {
     names: || EndEntity::ALL.map(EndEntity::name).to_vec(),
-    keys: &[FROM, DNS, RESOLVER_RTT, GRACE],
+    keys: &[
+        key!(
+            PqtlsAd,
+            FROM,
+            "`root`, `intermediate` or `end-entity`",
+            "",
+            "the lowest certificate that DNS delivers; without it, the first at which the server's flight fits ten segments",
+            |ad| Some(ad.from?.to_string()),
+            |ad, text| {
+                ad.from = Some(one_of(text, Part::ALL.map(Part::name))?);
+                Ok(())
+            },
+        ),
+        key!(
+            PqtlsAd,
+            DNS,
+            "`cached`, `cold`, `absent`, `broken` or `foreign`",
+            "cached",
+            "what the resolver has",
+            |ad| Some(ad.cache.to_string()),
+            |ad, text| {
+                ad.cache = one_of(text, DnsCache::ALL.map(DnsCache::name))?;
+                Ok(())
+            },
+        ),
+        key!(
+            PqtlsAd,
+            RESOLVER_RTT,
+            "a time up to 5s",
+            "0ms",
+            "between client and resolver",
+            |ad| Some(time(ad.resolver_rtt)),
+            |ad, text| {
+                const LONGEST: Duration = Duration::from_secs(5);
+                let rtt = parse_duration(text).map_err(|_| ValueError::Time)?;
+                // Unbound and its client would ask again.
+                if rtt > LONGEST {
+                    return Err(ValueError::ResolverRtt);
+                }
+                ad.resolver_rtt = rtt;
+                Ok(())
+            },
+        ),
+        key!(
+            PqtlsAd,
+            GRACE,
+            "a time",
+            "0ms",
+            "how long a client that is connected waits for the record",
+            |ad| Some(time(ad.grace)),
+            |ad, text| {
+                ad.grace = parse_duration(text).map_err(|_| ValueError::Time)?;
+                Ok(())
+            },
+        ),
+    ],
     subject: "certificates that come through DNS",
     named: |name| {
         let end_entity = name.parse().ok()?;
@@ -109,6 +168,10 @@ impl PqtlsAd {
     }
 }
 
+fn time(time: Duration) -> String {
+    format_duration(time)
+}
+
 impl Kind for PqtlsAd {
     fn name(&self) -> &'static str {
         self.end_entity.name()
@@ -118,48 +181,18 @@ impl Kind for PqtlsAd {
         &SPEC
     }
 
-    fn set(&mut self, key: &str, value: &str) -> Result<(), String> {
-        let duration = || parse_duration(value).map_err(|_| "use a time such as 1ms".to_owned());
-        match key {
-            FROM => {
-                let part = value.parse();
-                self.from = Some(part.map_err(|_| nearest(value, Part::ALL.map(Part::name)))?);
-            }
-            DNS => {
-                let cache = value.parse();
-                self.cache =
-                    cache.map_err(|_| nearest(value, DnsCache::ALL.map(DnsCache::name)))?;
-            }
-            RESOLVER_RTT => {
-                const LONGEST: Duration = Duration::from_secs(5);
-                let rtt = duration()?;
-                // Unbound and its client would ask again.
-                if rtt > LONGEST {
-                    return Err("use 0ms to 5s".to_owned());
-                }
-                self.resolver_rtt = rtt;
-            }
-            _ => self.grace = duration()?,
-        }
-        Ok(())
-    }
-
-    fn check_arm(&self, arm: &Arm) -> Result<(), String> {
+    fn check_arm(&self, arm: &Arm) -> Result<(), DeliveryProblem> {
         let problem = match (self.end_entity, self.from) {
-            (EndEntity::Sent, Some(Part::EndEntity)) => {
-                "TLS 1.3 has no empty Certificate message: with from=end-entity, \
-                 use delivery=pqtls-ad-raw-key"
-            }
+            (EndEntity::Sent, Some(Part::EndEntity)) => DeliveryProblem::EmptyCertificate,
             (EndEntity::RawKey | EndEntity::Carrier, Some(Part::Root | Part::Intermediate)) => {
-                "a raw key or a carrier stands for the end-entity certificate: \
-                 leave from= out, or use delivery=pqtls-ad"
+                DeliveryProblem::StandsForEndEntity
             }
-            _ if arm.resumption != Resumption::Full => {
-                "a resumed session has no certificates that DNS could deliver: leave resume= out"
-            }
+            _ if arm.resumption != Resumption::Full => DeliveryProblem::Resumed {
+                what: " that DNS could deliver",
+            },
             _ => return Ok(()),
         };
-        Err(problem.to_owned())
+        Err(problem)
     }
 
     fn words(&self) -> String {
@@ -212,9 +245,9 @@ impl Kind for PqtlsAd {
         }
     }
 
-    fn check_handshake(&self, _: &Arm, wire: &Wire, dns: &Dns) -> Result<Certificates, String> {
+    fn check_handshake(&self, _: &Arm, wire: &Wire, dns: &Dns) -> Result<Certificates, Mismatch> {
         let Some(outcome) = dns.outcome else {
-            return Err("does not say what became of its DNS record".to_owned());
+            return Err(Mismatch::NoOutcome);
         };
         let expected = match outcome {
             Outcome::Used => HelloDigest::Echoed,
@@ -223,17 +256,18 @@ impl Kind for PqtlsAd {
             _ => HelloDigest::None,
         };
         if wire.hello_digest != expected {
-            return Err(format!(
-                "has hellos whose digests are {:?}, not {expected:?}",
-                wire.hello_digest
-            ));
+            return Err(Mismatch::Digest {
+                got: wire.hello_digest,
+                asked: expected,
+            });
         }
         let bytes = wire.bytes(Message::Certificate);
         match dns.certificate_bytes {
-            Some(expected) if expected != bytes => Err(format!(
-                "got a Certificate message of {bytes} bytes, not {expected}"
-            )),
-            None => Err("does not say what its Certificate message must have".to_owned()),
+            Some(expected) if expected != bytes => Err(Mismatch::CertificateBytes {
+                got: bytes as usize,
+                asked: expected as usize,
+            }),
+            None => Err(Mismatch::NoCertificateBytes),
             Some(_) if outcome == Outcome::Used => Ok(Certificates::Rest),
             Some(_) => Ok(Certificates::Whole),
         }

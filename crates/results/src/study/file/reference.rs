@@ -6,7 +6,8 @@ mod tests;
 use super::grid::usual;
 use super::keys::{self, Key, QUANTITIES, Takes, Without};
 use crate::study::{
-    Cell, Choice, Lists, MessageSize, Metric, Parameter, ParameterValue, Plot, Preset, Reading,
+    ArmKey, Cell, Choice, Lists, MessageSize, Metric, Parameter, ParameterValue, Plot, Preset,
+    Reading,
 };
 
 /// A study that has most of what there is.
@@ -70,6 +71,11 @@ fn overall(page: &mut Page) {
     page.text("`connections = { until = \"±2%\" }` may have bounds:");
     page.keys(keys::UNTIL);
     page.section("`[arm.NAME]`", "", keys::ARM);
+    page.text(
+        "Behind the chain of an arm stand keys with a value, in any order: `/intermediates=2/scts=2`. Those of the chain have a \
+         form for the client's, with `client_` in front. [arms.md](arms.md) tells what they mean.",
+    );
+    page.arm_keys();
 }
 
 fn networks(page: &mut Page) {
@@ -235,6 +241,24 @@ impl Page {
                     },
                     code(&format!("{} = {}", key.name, key.example)),
                     key.doc.to_owned(),
+                ]
+            }),
+        );
+    }
+
+    fn arm_keys(&mut self) {
+        let told = ArmKey::all().filter(|key| !key.is_of_client_chain());
+        self.table(
+            &["key of an arm", "takes", "without it", "what it says"],
+            told.map(|key| {
+                vec![
+                    code(&format!("{}=", key.name())),
+                    key.takes().to_owned(),
+                    match key.usual() {
+                        "" => String::new(),
+                        usual => code(usual),
+                    },
+                    key.doc().to_owned(),
                 ]
             }),
         );
