@@ -12,6 +12,6 @@ fuzz_target!(|text: &str| {
             assert!((1..=1_000_000).contains(&manifest.block_size));
             assert!(!manifest.environment.command_line().contains(is_hidden));
         }
-        Err(error) => assert!(!error.contains('\n'), "{error}"),
+        Err(error) => assert!(!error.to_string().contains('\n'), "{error}"),
     }
 });

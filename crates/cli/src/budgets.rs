@@ -170,7 +170,7 @@ impl FromStr for Limit {
     fn from_str(text: &str) -> Result<Limit, String> {
         match text.parse::<Budget>() {
             Ok(budget) => of_chain(budget.need).map(|()| Limit::Budget(budget)),
-            Err(BudgetError { problem, .. }) if is_need(text) => Err(problem),
+            Err(BudgetError { problem, .. }) if is_need(text) => Err(problem.to_string()),
             Err(_) => {
                 let threshold = text.parse::<Threshold>();
                 let threshold = threshold.map_err(|error| error.to_string())?;

@@ -44,7 +44,7 @@ impl Explain {
         let judge = self.budgets.begin(budgets::Subject::Chains)?;
         let mut cells = self.network.cells().map_err(Failure::Usage)?;
         leave_luck_out(&mut cells);
-        cells.iter().try_for_each(check).map_err(Failure::Usage)?;
+        cells.iter().try_for_each(check).map_err(Failure::usage)?;
         let chains = self.chains;
         let usual = || {
             let usual = [DEFAULT_BASELINE, DEFAULT_AGAINST].map(asked::arm_or_chain);

@@ -27,7 +27,7 @@ impl Explore {
             let wrong = |why: String| Failure::Usage(format!("\"{}\": {why}", path.display()));
             let text =
                 lastbyte_files::read_text(path, MOST).map_err(|why| wrong(why.to_string()))?;
-            Probe::read(&text).map_err(wrong)
+            Probe::read(&text).map_err(|problem| wrong(problem.to_string()))
         });
         let probe = probe.transpose()?;
         for note in probe.iter().flat_map(|probe| &probe.notes) {

@@ -346,13 +346,15 @@ impl Network {
             for cell in &cells {
                 for text in texts {
                     let mut cell = cell.clone();
-                    parameter.set(&mut cell, text, &StudyFolder::HERE)?;
+                    let set = parameter.set(&mut cell, text, &StudyFolder::HERE);
+                    set.map_err(|error| error.to_string())?;
                     varied.push(cell);
                 }
             }
             cells = varied;
         }
-        cells.iter().try_for_each(Cell::check)?;
+        let checked = cells.iter().try_for_each(Cell::check);
+        checked.map_err(|error| error.to_string())?;
         Ok(cells)
     }
 
@@ -446,7 +448,8 @@ fn mixed(mix: &[Part]) -> Result<Cell, String> {
 fn check_once(parameter: Parameter, texts: &[String]) -> Result<(), String> {
     let mut seen = Vec::new();
     for text in texts {
-        let canonical = parameter.canonical(text)?;
+        let canonical = parameter.canonical(text);
+        let canonical = canonical.map_err(|error| error.to_string())?;
         if seen.contains(&canonical) {
             let option = parameter.name().replace('_', "-");
             return Err(format!(

@@ -80,7 +80,7 @@ impl Report {
             None => findings,
             Some(path) => {
                 let study = Study::load(path).map_err(Failure::usage)?;
-                findings.drawn_by(study).map_err(Failure::Usage)?
+                findings.drawn_by(study).map_err(Failure::usage)?
             }
         };
         let findings = findings.titled();
@@ -94,7 +94,7 @@ impl Report {
                     "--url {url:?} is no address of a page: write one such as https://example.com/report.html"
                 )));
             }
-            let picture = share(&findings).map_err(Failure::Machine)?.ok_or_else(|| {
+            let picture = share(&findings).map_err(|error| Failure::Machine(error.to_string()))?.ok_or_else(|| {
                 Failure::Machine(
                     "this lastbyte draws no PNG, which previews need: build it with `--features png`".to_owned(),
                 )
@@ -113,7 +113,8 @@ impl Report {
         write(&path, told.as_bytes())?;
         print(&format!("{}\n", path.display()))?;
         if let Some(folder) = &self.figures {
-            let (files, note) = figures(&findings).map_err(Failure::Machine)?;
+            let (files, note) =
+                figures(&findings).map_err(|error| Failure::Machine(error.to_string()))?;
             if let Some(note) = note {
                 tell(format_args!("warning: {note}; figures are SVG alone"));
             }

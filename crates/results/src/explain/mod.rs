@@ -26,6 +26,7 @@ use std::time::Duration;
 use lastbyte_flights::{Compute, Flight, Timeline};
 use lastbyte_link::{Bytes, Direction, Link, Side};
 use lastbyte_sizes::{Message, framing};
+use thiserror::Error;
 
 use crate::results::{buffers_change_no_packet, expected};
 use crate::row::Wire;
@@ -153,12 +154,20 @@ fn explain_sizes(arm: &Arm, chain: Sizes<'_>, cells: &[Cell]) -> Result<Explanat
     })
 }
 
+/// Arithmetic does not walk through a cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("{what}: leave it out, or measure with `lastbyte compare`")]
+pub struct NotWalked {
+    /// What it does not know.
+    pub what: &'static str,
+}
+
 /// Whether arithmetic goes as far as this cell.
 ///
 /// # Errors
 ///
 /// What it does not know, with the hint.
-pub fn check(cell: &Cell) -> Result<(), String> {
+pub fn check(cell: &Cell) -> Result<(), NotWalked> {
     let what = match cell {
         _ if cell.has_loss() => "loss is luck (--loss 0%)",
         _ if cell.has_jitter() => "jitter is luck (--jitter 0ms)",
@@ -169,9 +178,7 @@ pub fn check(cell: &Cell) -> Result<(), String> {
         }
         _ => return Ok(()),
     };
-    Err(format!(
-        "{what}: leave it out, or measure with `lastbyte compare`"
-    ))
+    Err(NotWalked { what })
 }
 
 /// Whether an arm's connections in a cell are the same to the packet and the nanosecond, whether hosts have Linux's own

@@ -165,5 +165,10 @@ fn what_is_no_arithmetic_says_so() {
     let mut cell = Cell::default();
     assert_eq!(check(&cell), Ok(()));
     cell.link.forward.loss = "1%".parse().unwrap();
-    assert!(check(&cell).unwrap_err().contains("loss is luck"));
+    assert!(
+        check(&cell)
+            .unwrap_err()
+            .to_string()
+            .contains("loss is luck")
+    );
 }

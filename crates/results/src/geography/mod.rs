@@ -17,10 +17,10 @@ pub use users::{Place, Region, Users};
 
 use std::time::Duration;
 
-use lastbyte_link::{format_duration, is_hidden, parse_duration};
+use lastbyte_link::{UnitError, format_duration, is_hidden, parse_duration};
 use thiserror::Error;
 
-use crate::study::table_file::number;
+use crate::study::table_file::{TableError, number};
 
 /// Something in a file, or what is asked of it, can't be.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -35,13 +35,73 @@ pub struct GeographyError {
 }
 
 impl GeographyError {
-    fn new(file: &str, line: impl Into<Option<u64>>, problem: impl Into<String>) -> GeographyError {
+    fn new(file: &str, line: impl Into<Option<u64>>, problem: impl ToString) -> GeographyError {
         GeographyError {
             file: file.to_owned(),
             line: line.into(),
-            problem: problem.into(),
+            problem: problem.to_string(),
         }
     }
+}
+
+/// What is wrong with what a file says of places.
+#[derive(Debug, Error)]
+enum PlaceProblem {
+    #[error(transparent)]
+    Table(#[from] TableError),
+    #[error("{0:?} is no RTT: leave the cell empty if none is known")]
+    NoRtt(String),
+    #[error("{0:?} is a negative RTT: leave the cell empty if none is known")]
+    Negative(String),
+    #[error(transparent)]
+    Unit(#[from] UnitError),
+    #[error("{0:?} is no RTT, since nothing takes no time: leave the cell empty if none is known")]
+    NoTime(String),
+    #[error("{cell:?} is longer than {}: is it in milliseconds?", format_duration(*.most))]
+    TooLong { cell: String, most: Duration },
+    #[error("there is no name of {0}: fill the cell, or leave the row out")]
+    NoName(&'static str),
+    #[error("the name {0:?} has a control character: leave that out")]
+    Control(String),
+    #[error("two columns are {0:?}: leave one out")]
+    SameColumn(String),
+    #[error("two lines are of {0:?}: leave one out")]
+    SameLine(String),
+    #[error("from {from:?} to {to:?}: {problem}")]
+    Pair {
+        from: String,
+        to: String,
+        problem: Box<PlaceProblem>,
+    },
+    #[error("from {from:?} to {to:?} is in line {line} already: leave one out")]
+    SamePair { from: String, to: String, line: u64 },
+    #[error("there are columns \"rtt_ms\" and \"rtt\": leave one out")]
+    BothUnits,
+    #[error(
+        "there is no column of RTTs beside \"from\" and \"to\": call it \"rtt_ms\", or \"rtt\" with units"
+    )]
+    NoColumn,
+    #[error("there are more than {0} places: group those that are close together")]
+    TooMany(usize),
+    #[error("column {name:?} is none of a region: {hint}")]
+    UnknownColumn { name: String, hint: String },
+    #[error("{0:?} is there in two columns: leave one out")]
+    TwoColumns(String),
+    #[error("there is no column \"region\": name one so")]
+    NoRegion,
+    #[error("there is a {one} without a {other}")]
+    HalfAPlace {
+        one: &'static str,
+        other: &'static str,
+    },
+    #[error("{0:?} is no number of users: write a number from 0 on")]
+    Weight(String),
+    #[error("{cell:?} is no {what}: write degrees from -{most} to {most}")]
+    Degrees {
+        cell: String,
+        what: &'static str,
+        most: f64,
+    },
 }
 
 fn place(file: &str, line: Option<u64>) -> String {
@@ -65,47 +125,37 @@ enum Unit {
 }
 
 /// Reads an RTT above zero.
-fn rtt(cell: &str, unit: Unit) -> Result<Duration, String> {
+fn rtt(cell: &str, unit: Unit) -> Result<Duration, PlaceProblem> {
     let written = number(cell)?;
     let cell = written.as_ref();
     let number = cell.parse::<f64>().ok();
     let rtt = match (number, unit) {
         (Some(number), Unit::Milliseconds) if number.is_nan() => {
-            return Err(format!(
-                "{cell:?} is no RTT: leave the cell empty if none is known"
-            ));
+            return Err(PlaceProblem::NoRtt(cell.to_owned()));
         }
         (Some(number), Unit::Milliseconds) if number < 0.0 => {
-            return Err(format!(
-                "{cell:?} is a negative RTT: leave the cell empty if none is known"
-            ));
+            return Err(PlaceProblem::Negative(cell.to_owned()));
         }
         (Some(number), Unit::Milliseconds) => {
             Duration::try_from_secs_f64(number / 1e3).unwrap_or(Duration::MAX)
         }
-        (_, _) => parse_duration(cell).map_err(|error| error.to_string())?,
+        (_, _) => parse_duration(cell)?,
     };
     match rtt {
-        Duration::ZERO => Err(format!(
-            "{cell:?} is no RTT, since nothing takes no time: leave the cell empty if none is known"
-        )),
-        _ if rtt > MOST => Err(format!(
-            "{cell:?} is longer than {}: is it in milliseconds?",
-            format_duration(MOST)
-        )),
+        Duration::ZERO => Err(PlaceProblem::NoTime(cell.to_owned())),
+        _ if rtt > MOST => Err(PlaceProblem::TooLong {
+            cell: cell.to_owned(),
+            most: MOST,
+        }),
         _ => Ok(rtt),
     }
 }
 
 /// A name as it may stand in a line of text.
-fn name(cell: &str, what: &str) -> Result<String, String> {
+fn name(cell: &str, what: &'static str) -> Result<String, PlaceProblem> {
     match cell {
-        "" => Err(format!(
-            "there is no name of {what}: fill the cell, or leave the row out"
-        )),
-        _ if cell.contains(is_hidden) => Err(format!(
-            "the name {cell:?} has a control character: leave that out"
-        )),
+        "" => Err(PlaceProblem::NoName(what)),
+        _ if cell.contains(is_hidden) => Err(PlaceProblem::Control(cell.to_owned())),
         _ => Ok(cell.to_owned()),
     }
 }

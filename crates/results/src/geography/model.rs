@@ -9,6 +9,8 @@ use std::time::Duration;
 use lastbyte_flights::Compute;
 use lastbyte_link::{Bytes, Direction, Link, named, nearest};
 
+use thiserror::Error;
+
 use super::{GeographyError, Region, RttTable, Source, Users};
 use crate::explain::{self, wire};
 use crate::results::{Wire, expected};
@@ -160,7 +162,7 @@ impl Geography {
             ));
         }
         for cell in [&question.front, &question.back] {
-            explain::check(cell).map_err(asked)?;
+            explain::check(cell).map_err(|problem| asked(problem.to_string()))?;
         }
         let wires = |arms: &[Arm]| -> Result<Vec<Wire>, GeographyError> {
             let wires = arms
@@ -302,7 +304,9 @@ fn distances(
     let edge = match (known, &region.edge) {
         (Some((Some(edge), ..)), _) => edge,
         (_, Some(edge)) => edge,
-        (_, None) => only_edge(question, name, table).map_err(unknown)?,
+        (_, None) => {
+            only_edge(question, name, table).map_err(|problem| unknown(problem.to_string()))?
+        }
     };
     if !question.edges.is_empty() && !question.edges.iter().any(|known| known == edge) {
         let names = question.edges.iter().map(String::as_str);
@@ -353,19 +357,24 @@ fn distances(
     })
 }
 
+/// Nothing says where a region's edge is.
+#[derive(Debug, Error)]
+#[error(
+    "nothing says where the edge of region {0:?} is: name it in a column edge, or one for all with --edge"
+)]
+struct NoEdge(String);
+
 /// The edge of a region of which nothing says it: the only one, or that in the place of the same name.
 fn only_edge<'a>(
     question: &'a Question,
     region: &'a str,
     table: &RttTable,
-) -> Result<&'a str, String> {
+) -> Result<&'a str, NoEdge> {
     match &question.edges[..] {
         [edge] => Ok(edge),
         [] if table.knows(region) => Ok(region),
         edges if edges.iter().any(|edge| edge == region) => Ok(region),
-        _ => Err(format!(
-            "nothing says where the edge of region {region:?} is: name it in a column edge, or one for all with --edge"
-        )),
+        _ => Err(NoEdge(region.to_owned())),
     }
 }
 

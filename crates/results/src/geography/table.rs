@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use lastbyte_link::nearest;
 
-use super::{GeographyError, Unit, name, rtt};
+use super::{GeographyError, PlaceProblem, Unit, name, rtt};
 use crate::results::number::milliseconds;
 use crate::study::table_file::rows;
 
@@ -74,8 +74,9 @@ impl RttTable {
     ///
     /// When it is no such table, with the line.
     pub fn parse(file: &str, content: &[u8]) -> Result<RttTable, GeographyError> {
-        let error = |line: Option<u64>, problem| GeographyError::new(file, line, problem);
-        let (names, rows) = rows(content).map_err(|problem| error(None, problem))?;
+        let error =
+            |line: Option<u64>, problem: PlaceProblem| GeographyError::new(file, line, problem);
+        let (names, rows) = rows(content).map_err(|problem| error(None, problem.into()))?;
         let mut table = RttTable {
             file: file.to_owned(),
             source: Source::Own,
@@ -98,17 +99,17 @@ impl RttTable {
             }
         }
         match table.rtts.is_empty() {
-            true => Err(error(
+            true => Err(GeographyError::new(
+                file,
                 None,
                 "there is no RTT in it: write a square with names in the first line and the first column, or \
-                 lines of from,to,rtt_ms"
-                    .to_owned(),
+                 lines of from,to,rtt_ms",
             )),
             false => Ok(table),
         }
     }
 
-    fn add_pair(&mut self, pairs: &Pairs, line: u64, cells: &[String]) -> Result<(), String> {
+    fn add_pair(&mut self, pairs: &Pairs, line: u64, cells: &[String]) -> Result<(), PlaceProblem> {
         let cell = |column: usize| cells.get(column).map_or("", String::as_str);
         let from = name(cell(pairs.from), "a place")?;
         let to = name(cell(pairs.to), "a place")?;
@@ -121,11 +122,11 @@ impl RttTable {
         self.add(line, from, to, cell(pairs.rtt), pairs.unit)
     }
 
-    fn add_columns(&mut self, names: &[String]) -> Result<(), String> {
+    fn add_columns(&mut self, names: &[String]) -> Result<(), PlaceProblem> {
         for cell in names.iter().skip(1) {
             let name = name(cell, "a column")?;
             if self.to.contains(&name) {
-                return Err(format!("two columns are {name:?}: leave one out"));
+                return Err(PlaceProblem::SameColumn(name));
             }
             check_room(&self.to)?;
             self.to.push(name);
@@ -133,13 +134,13 @@ impl RttTable {
         Ok(())
     }
 
-    fn add_row(&mut self, line: u64, cells: &[String]) -> Result<(), String> {
+    fn add_row(&mut self, line: u64, cells: &[String]) -> Result<(), PlaceProblem> {
         let Some((from, cells)) = cells.split_first() else {
             return Ok(());
         };
         let from = name(from, "a place")?;
         if self.from.contains(&from) {
-            return Err(format!("two lines are of {from:?}: leave one out"));
+            return Err(PlaceProblem::SameLine(from));
         }
         check_room(&self.from)?;
         self.from.push(from.clone());
@@ -156,17 +157,18 @@ impl RttTable {
         to: String,
         cell: &str,
         unit: Unit,
-    ) -> Result<(), String> {
+    ) -> Result<(), PlaceProblem> {
         if cell.is_empty() {
             return Ok(());
         }
-        let rtt =
-            rtt(cell, unit).map_err(|problem| format!("from {from:?} to {to:?}: {problem}"))?;
+        let rtt = rtt(cell, unit).map_err(|problem| PlaceProblem::Pair {
+            from: from.clone(),
+            to: to.clone(),
+            problem: Box::new(problem),
+        })?;
         if let Some(earlier) = self.rtts.get(&(from.clone(), to.clone())) {
-            return Err(format!(
-                "from {from:?} to {to:?} is in line {} already: leave one out",
-                earlier.line
-            ));
+            let line = earlier.line;
+            return Err(PlaceProblem::SamePair { from, to, line });
         }
         self.rtts.insert((from, to), Entry { rtt, line });
         Ok(())
@@ -287,7 +289,7 @@ struct Pairs {
 
 impl Pairs {
     /// `None` if the columns are those of a square.
-    fn find(names: &[String]) -> Result<Option<Pairs>, String> {
+    fn find(names: &[String]) -> Result<Option<Pairs>, PlaceProblem> {
         let column = |name: &str| {
             let mut names = names.iter();
             names.position(|known| known.eq_ignore_ascii_case(name))
@@ -296,9 +298,7 @@ impl Pairs {
             return Ok(None);
         };
         match (column("rtt_ms"), column("rtt")) {
-            (Some(_), Some(_)) => {
-                Err("there are columns \"rtt_ms\" and \"rtt\": leave one out".to_owned())
-            }
+            (Some(_), Some(_)) => Err(PlaceProblem::BothUnits),
             (Some(rtt), None) => Ok(Some(Pairs {
                 from,
                 to,
@@ -311,22 +311,17 @@ impl Pairs {
                 rtt,
                 unit: Unit::Said,
             })),
-            (None, None) => Err(
-                "there is no column of RTTs beside \"from\" and \"to\": call it \"rtt_ms\", or \"rtt\" with units"
-                    .to_owned(),
-            ),
+            (None, None) => Err(PlaceProblem::NoColumn),
         }
     }
 }
 
 /// Whether there is room for one more place.
-fn check_room(places: &[String]) -> Result<(), String> {
+fn check_room(places: &[String]) -> Result<(), PlaceProblem> {
     /// More than all datacentres of the world; a table has room for each with each.
     const MOST_PLACES: usize = 2000;
     match places.len() < MOST_PLACES {
         true => Ok(()),
-        false => Err(format!(
-            "there are more than {MOST_PLACES} places: group those that are close together"
-        )),
+        false => Err(PlaceProblem::TooMany(MOST_PLACES)),
     }
 }

@@ -1,10 +1,11 @@
 //! Where users are: regions, how many users each has, and what is known of their distances.
 
+use std::fmt::Display;
 use std::time::Duration;
 
 use lastbyte_link::nearest;
 
-use super::{GeographyError, Unit, name, rtt};
+use super::{GeographyError, PlaceProblem, Unit, name, rtt};
 use crate::study::table_file::{number, rows};
 
 /// Regions of users.
@@ -84,22 +85,23 @@ impl Users {
     ///
     /// When it has none of that, with the line.
     pub fn parse(file: &str, content: &[u8]) -> Result<Users, GeographyError> {
-        let error = |line: Option<u64>, problem| GeographyError::new(file, line, problem);
-        let (names, rows) = rows(content).map_err(|problem| error(None, problem))?;
-        let columns = columns(&names).map_err(|problem| error(None, problem))?;
+        let error =
+            |line: Option<u64>, problem: &dyn Display| GeographyError::new(file, line, problem);
+        let (names, rows) = rows(content).map_err(|problem| error(None, &problem))?;
+        let columns = columns(&names).map_err(|problem| error(None, &problem))?;
         let mut regions: Vec<Region> = Vec::new();
         for (line, cells) in rows {
-            let region = region(&columns, &cells).map_err(|problem| error(Some(line), problem))?;
+            let region = region(&columns, &cells).map_err(|problem| error(Some(line), &problem))?;
             if regions.iter().any(|other| other.name == region.name) {
                 let problem = format!("region {:?} is there twice: leave one out", region.name);
-                return Err(error(Some(line), problem));
+                return Err(error(Some(line), &problem));
             }
             if let Some(first) = regions.first()
                 && first.users.is_some() != region.users.is_some()
             {
                 let problem =
                     "some regions have users and some have none: fill the column, or leave it out";
-                return Err(error(Some(line), problem.to_owned()));
+                return Err(error(Some(line), &problem));
             }
             regions.push(region);
         }
@@ -107,11 +109,11 @@ impl Users {
         match (&regions[..], total) {
             ([], _) => Err(error(
                 None,
-                "there is no region in it: write one in each line".to_owned(),
+                &"there is no region in it: write one in each line",
             )),
             (_, Some(total)) if !(total > 0.0 && total.is_finite()) => Err(error(
                 None,
-                "its users are none, or too many to add: give weights such as millions".to_owned(),
+                &"its users are none, or too many to add: give weights such as millions",
             )),
             _ => Ok(Users {
                 file: file.to_owned(),
@@ -126,28 +128,30 @@ impl Users {
     }
 }
 
-fn columns(names: &[String]) -> Result<Vec<Column>, String> {
+fn columns(names: &[String]) -> Result<Vec<Column>, PlaceProblem> {
     let mut columns = Vec::new();
     for name in names {
         let known = COLUMNS
             .iter()
             .find(|(known, _)| known.eq_ignore_ascii_case(name));
         let Some((_, column)) = known else {
-            let hint = nearest(name, COLUMNS.map(|(known, _)| known));
-            return Err(format!("column {name:?} is none of a region: {hint}"));
+            return Err(PlaceProblem::UnknownColumn {
+                name: name.clone(),
+                hint: nearest(name, COLUMNS.map(|(known, _)| known)),
+            });
         };
         if columns.iter().any(|other| column.is_same(*other)) {
-            return Err(format!("{name:?} is there in two columns: leave one out"));
+            return Err(PlaceProblem::TwoColumns(name.clone()));
         }
         columns.push(*column);
     }
     match columns.contains(&Column::Region) {
         true => Ok(columns),
-        false => Err("there is no column \"region\": name one so".to_owned()),
+        false => Err(PlaceProblem::NoRegion),
     }
 }
 
-fn region(columns: &[Column], cells: &[String]) -> Result<Region, String> {
+fn region(columns: &[Column], cells: &[String]) -> Result<Region, PlaceProblem> {
     let mut region = Region::default();
     let (mut latitude, mut longitude) = (None, None);
     for (column, cell) in columns.iter().zip(cells) {
@@ -168,20 +172,34 @@ fn region(columns: &[Column], cells: &[String]) -> Result<Region, String> {
             longitude,
         }),
         (None, None) => None,
-        (Some(_), None) => return Err("there is a latitude without a longitude".to_owned()),
-        (None, Some(_)) => return Err("there is a longitude without a latitude".to_owned()),
+        (Some(_), None) => {
+            return Err(PlaceProblem::HalfAPlace {
+                one: "latitude",
+                other: "longitude",
+            });
+        }
+        (None, Some(_)) => {
+            return Err(PlaceProblem::HalfAPlace {
+                one: "longitude",
+                other: "latitude",
+            });
+        }
     };
     Ok(region)
 }
 
-fn weight(cell: &str) -> Result<f64, String> {
+fn weight(cell: &str) -> Result<f64, PlaceProblem> {
     let number = number(cell)?.parse::<f64>().ok();
     let number = number.filter(|number| number.is_finite() && *number >= 0.0);
-    number.ok_or_else(|| format!("{cell:?} is no number of users: write a number from 0 on"))
+    number.ok_or_else(|| PlaceProblem::Weight(cell.to_owned()))
 }
 
-fn degrees(cell: &str, what: &str, most: f64) -> Result<f64, String> {
+fn degrees(cell: &str, what: &'static str, most: f64) -> Result<f64, PlaceProblem> {
     let number = number(cell)?.parse::<f64>().ok();
     let number = number.filter(|number| number.abs() <= most);
-    number.ok_or_else(|| format!("{cell:?} is no {what}: write degrees from -{most} to {most}"))
+    number.ok_or_else(|| PlaceProblem::Degrees {
+        cell: cell.to_owned(),
+        what,
+        most,
+    })
 }

@@ -36,6 +36,7 @@ pub mod waterfall;
 
 pub use self::csv::csv;
 pub use assumed::assumed;
+pub use chart::DrawError;
 pub use explanation::{EXPLANATION_SCHEMA, explanation, explanation_json, explanation_svg};
 pub use json::{SCHEMA, json};
 pub use junit::{Samples, budgets_junit, junit};

@@ -8,7 +8,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use lastbyte_link::{Bytes, format_duration, named, nearest, parse_duration};
+use lastbyte_link::{Bytes, UnitError, format_duration, named, nearest, parse_duration};
 use thiserror::Error;
 
 use super::Percent;
@@ -71,30 +71,36 @@ impl Need {
     }
 
     /// Such a bound, or what it should be.
-    fn bound(self, text: &str) -> Result<f64, String> {
+    fn bound(self, text: &str) -> Result<f64, BudgetProblem> {
         let finite = |text: &str| {
             text.parse()
                 .ok()
                 .filter(|value: &f64| value.is_finite() && *value >= 0.0)
         };
-        let unit = |example: &str| format!("{text:?} has no unit: write one, as in {example}");
+        let unit = |unit| BudgetProblem::NoUnit {
+            text: text.to_owned(),
+            unit,
+        };
+        let no_share = || BudgetProblem::Share(text.to_owned());
         match self.unit() {
-            Unit::Count => finite(text)
-                .ok_or_else(|| format!("{text:?} is no number of {self}: write one such as 1")),
-            Unit::Bytes if finite(text).is_some() => Err(unit(&format!("{text}B"))),
+            Unit::Count => finite(text).ok_or_else(|| BudgetProblem::Count {
+                text: text.to_owned(),
+                need: self,
+            }),
+            Unit::Bytes if finite(text).is_some() => Err(unit("B")),
             Unit::Bytes => {
-                let Bytes(bytes) = text.parse().map_err(|error| format!("{error}"))?;
+                let Bytes(bytes) = text.parse()?;
                 Ok(bytes as f64)
             }
             Unit::Share => match text.strip_suffix('%').map(str::trim_end).map(finite) {
                 Some(Some(percent)) => Ok(percent / 100.0),
-                Some(None) => Err(format!("{text:?} is no share: write one such as 1%")),
-                None if finite(text).is_some() => Err(unit(&format!("{text}%"))),
-                None => Err(format!("{text:?} is no share: write one such as 1%")),
+                Some(None) => Err(no_share()),
+                None if finite(text).is_some() => Err(unit("%")),
+                None => Err(no_share()),
             },
-            Unit::Time if finite(text).is_some() => Err(unit(&format!("{text}ms"))),
+            Unit::Time if finite(text).is_some() => Err(unit("ms")),
             Unit::Time => {
-                let time = parse_duration(text).map_err(|error| error.to_string())?;
+                let time = parse_duration(text)?;
                 Ok(time.as_secs_f64())
             }
         }
@@ -218,7 +224,49 @@ pub struct BudgetError {
     /// The whole text.
     pub text: String,
     /// What is wrong with it, with the remedy.
-    pub problem: String,
+    pub problem: BudgetProblem,
+}
+
+/// What is wrong with the text of a budget.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum BudgetProblem {
+    /// Nothing is compared.
+    #[error(
+        "write NEED > BOUND, such as \"flights > 1\" or \"left < 500B\"; needs are {}",
+        Need::ALL.map(Need::name).join(", ")
+    )]
+    Form,
+    /// It is compared otherwise.
+    #[error("compare with >, >=, < or <=")]
+    Sign,
+    /// There is no such need.
+    #[error("unknown need {need:?}: {}", nearest(need, Need::ALL.map(Need::name)))]
+    Need {
+        /// What stands there.
+        need: String,
+    },
+    /// A bound has no unit.
+    #[error("{text:?} has no unit: write one, as in {text}{unit}")]
+    NoUnit {
+        /// The bound.
+        text: String,
+        /// The unit that it may have.
+        unit: &'static str,
+    },
+    /// A bound is no count.
+    #[error("{text:?} is no number of {need}: write one such as 1")]
+    Count {
+        /// The bound.
+        text: String,
+        /// What is counted.
+        need: Need,
+    },
+    /// A bound is no share.
+    #[error("{0:?} is no share: write one such as 1%")]
+    Share(String),
+    /// A bound is no quantity in its unit.
+    #[error(transparent)]
+    Unit(#[from] UnitError),
 }
 
 impl FromStr for Budget {
@@ -232,25 +280,20 @@ impl FromStr for Budget {
     }
 }
 
-fn parse(text: &str) -> Result<Budget, String> {
-    let form = || {
-        let needs = Need::ALL.map(Need::name).join(", ");
-        format!("write NEED > BOUND, such as \"flights > 1\" or \"left < 500B\"; needs are {needs}")
-    };
-    let start = text.find(['<', '>', '=', '!']).ok_or_else(form)?;
+fn parse(text: &str) -> Result<Budget, BudgetProblem> {
+    let start = text.find(['<', '>', '=', '!']).ok_or(BudgetProblem::Form)?;
     let (need, rest) = text.split_at(start);
     let mut sides = Side::ALL.into_iter();
     let (side, bound) = sides
         .find_map(|(sign, side)| Some((side, rest.strip_prefix(sign)?)))
-        .ok_or_else(|| "compare with >, >=, < or <=".to_owned())?;
+        .ok_or(BudgetProblem::Sign)?;
     let need = need.trim();
     let mut needs = Need::ALL.into_iter();
-    let need = needs.find(|known| known.name() == need).ok_or_else(|| {
-        format!(
-            "unknown need {need:?}: {}",
-            nearest(need, Need::ALL.map(Need::name))
-        )
-    })?;
+    let need = needs
+        .find(|known| known.name() == need)
+        .ok_or_else(|| BudgetProblem::Need {
+            need: need.to_owned(),
+        })?;
     Ok(Budget {
         need,
         side,

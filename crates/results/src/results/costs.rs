@@ -217,7 +217,22 @@ impl fmt::Display for RecordCost {
 #[error("CPU costs {text:?}: {problem}")]
 pub struct CpuCostsError {
     text: String,
-    problem: String,
+    problem: CostsProblem,
+}
+
+/// What is wrong with it.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+enum CostsProblem {
+    #[error("{found:?} stands where {name}= should")]
+    Name { found: String, name: &'static str },
+    #[error("{0:?} is too much")]
+    Rest(String),
+    #[error("{0:?} is not of the form 900ns+310ps")]
+    RecordCost(String),
+    #[error("{text:?} is not of the form 1000/1000/…, with {count} numbers")]
+    Flights { text: String, count: usize },
+    #[error("{text:?} is no number of {unit}")]
+    Number { text: String, unit: &'static str },
 }
 
 impl FromStr for CpuCosts {
@@ -256,15 +271,18 @@ const STEPS: [Step; 5] = [
     ("server_finish", |costs| &mut costs.server_finish),
 ];
 
-fn parse(text: &str) -> Result<CpuCosts, String> {
+fn parse(text: &str) -> Result<CpuCosts, CostsProblem> {
     let mut fields = text.split(',');
     let mut costs = CpuCosts::default();
-    let mut value = |name: &str| {
+    let mut value = |name: &'static str| {
         let field = fields.next().unwrap_or("");
         let value = field.strip_prefix(name);
         value
             .and_then(|value| value.strip_prefix('='))
-            .ok_or_else(|| format!("{field:?} stands where {name}= should"))
+            .ok_or_else(|| CostsProblem::Name {
+                found: field.to_owned(),
+                name,
+            })
     };
     for (name, step) in STEPS {
         *step(&mut costs) = nanos(value(name)?)?;
@@ -274,39 +292,40 @@ fn parse(text: &str) -> Result<CpuCosts, String> {
     costs.flights = flights(value("flights")?)?;
     match fields.next() {
         None => Ok(costs),
-        Some(rest) => Err(format!("{rest:?} is too much")),
+        Some(rest) => Err(CostsProblem::Rest(rest.to_owned())),
     }
 }
 
-fn record_cost(text: &str) -> Result<RecordCost, String> {
+fn record_cost(text: &str) -> Result<RecordCost, CostsProblem> {
     let (record, byte) = text
         .split_once('+')
-        .ok_or_else(|| format!("{text:?} is not of the form 900ns+310ps"))?;
+        .ok_or_else(|| CostsProblem::RecordCost(text.to_owned()))?;
     Ok(RecordCost {
         record: nanos(record)?,
         byte: Picoseconds(number(byte, "ps")?),
     })
 }
 
-fn flights(text: &str) -> Result<Flights, String> {
+fn flights(text: &str) -> Result<Flights, CostsProblem> {
     let factors: Result<Vec<u16>, _> = text.split('/').map(str::parse).collect();
     let factors = factors.ok().and_then(|factors| factors.try_into().ok());
-    factors.map(Flights).ok_or_else(|| {
-        format!(
-            "{text:?} is not of the form 1000/1000/…, with {} numbers",
-            Flights::COUNT
-        )
+    factors.map(Flights).ok_or_else(|| CostsProblem::Flights {
+        text: text.to_owned(),
+        count: Flights::COUNT,
     })
 }
 
-fn nanos(text: &str) -> Result<Duration, String> {
+fn nanos(text: &str) -> Result<Duration, CostsProblem> {
     number(text, "ns").map(Duration::from_nanos)
 }
 
-fn number(text: &str, unit: &str) -> Result<u64, String> {
+fn number(text: &str, unit: &'static str) -> Result<u64, CostsProblem> {
     let digits = text.strip_suffix(unit);
     digits
         .and_then(|digits| digits.parse().ok())
         .filter(|number| *number <= CpuCosts::MOST)
-        .ok_or_else(|| format!("{text:?} is no number of {unit}"))
+        .ok_or_else(|| CostsProblem::Number {
+            text: text.to_owned(),
+            unit,
+        })
 }

@@ -15,7 +15,7 @@
 //! reads it.
 
 use std::collections::BTreeSet;
-use std::fmt::{self, Display};
+use std::fmt;
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -26,6 +26,7 @@ use lastbyte_link::visible;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
+use thiserror::Error;
 
 use super::merged::{MergedHeader, SampleKey};
 use super::part::{read_header, study_sha256};
@@ -207,6 +208,25 @@ fn digest(value: &Value) -> String {
     hex::encode(Sha256::digest(value.to_string()))
 }
 
+/// A text is no manifest that could be gone on with.
+#[derive(Debug, Error)]
+#[error("it is no manifest, or damaged ({0}): name another folder, or delete this one")]
+pub struct ManifestError(#[from] Damage);
+
+/// What is wrong with a manifest.
+#[derive(Debug, Error)]
+pub enum Damage {
+    /// It is no JSON, or of something else.
+    #[error("{}", visible(&.0.to_string()))]
+    Json(serde_json::Error),
+    /// Somebody has changed it.
+    #[error("its environment is not as it was written, by its SHA-256")]
+    Environment,
+    /// No part has so many connections.
+    #[error("its blocks have {0} connections")]
+    BlockSize(u32),
+}
+
 impl Manifest {
     /// Of a run of `study` by the engine of `environment` in blocks of `block_size` connections.
     pub fn new(study: &Study, block_size: u32, environment: Environment) -> Manifest {
@@ -243,26 +263,16 @@ impl Manifest {
     /// # Errors
     ///
     /// What is wrong with it, with the hint.
-    pub fn parse(text: &str) -> Result<Manifest, String> {
-        let damaged = |problem: &dyn Display| {
-            format!(
-                "it is no manifest, or damaged ({problem}): name another folder, or delete this one"
-            )
-        };
-        let mut manifest: Manifest =
-            serde_json::from_str(text).map_err(|error| damaged(&visible(&error.to_string())))?;
+    pub fn parse(text: &str) -> Result<Manifest, ManifestError> {
+        let mut manifest: Manifest = serde_json::from_str(text).map_err(Damage::Json)?;
         // As it stands there: this version may know other fields.
-        let whole: Value =
-            serde_json::from_str(text).map_err(|error| damaged(&visible(&error.to_string())))?;
+        let whole: Value = serde_json::from_str(text).map_err(Damage::Json)?;
         let written = whole.get("environment").map(digest);
         if manifest.environment_sha256.is_some() && manifest.environment_sha256 != written {
-            return Err(damaged(
-                &"its environment is not as it was written, by its SHA-256",
-            ));
+            return Err(Damage::Environment.into());
         }
         if !(1..=Connections::MOST).contains(&manifest.block_size) {
-            let size = manifest.block_size;
-            return Err(damaged(&format_args!("its blocks have {size} connections")));
+            return Err(Damage::BlockSize(manifest.block_size).into());
         }
         manifest.environment.engine = manifest.engine;
         Ok(manifest)
@@ -794,7 +804,10 @@ pub(super) fn read_manifest(folder: &Path) -> Result<Option<Manifest>, FolderErr
         text => text.map_err(FolderError::io(Action::Read, &path))?,
     };
     let manifest = Manifest::parse(&text);
-    let manifest = manifest.map_err(|problem| FolderError::Content { path, problem })?;
+    let manifest = manifest.map_err(|error| FolderError::Content {
+        path,
+        problem: error.to_string(),
+    })?;
     Ok(Some(manifest))
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use lastbyte_link::Seed;
+use thiserror::Error;
 
 use super::stats::{self, Estimate, Level, Percentiles, Series};
 use super::{Cut, Interval, Metric, Outcome, Percentile, Sample, SampleKey, Sent, Validity, Wire};
@@ -12,6 +13,40 @@ use lastbyte_sizes::Message;
 use crate::study::{
     Cell, Direction, Experiment, MessageSize, Parameter, Quantity, Question, Study,
 };
+
+/// Why there is no number.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum Missing {
+    /// There is no such sample.
+    #[error("{0} was not measured there")]
+    NotMeasured(String),
+    /// One of two samples is not there.
+    #[error("{0} or {1} was not measured there")]
+    OneOf(String, String),
+    /// A sample is not what it should be.
+    #[error("{arm} is not to be trusted: {reason}")]
+    NotTrusted {
+        /// The arm.
+        arm: String,
+        /// Why not.
+        reason: String,
+    },
+    /// There are no arms.
+    #[error("there is no baseline")]
+    NoBaseline,
+    /// The question is of no comparison.
+    #[error("there is nothing to compare with")]
+    NothingToCompare,
+    /// The study has no such cell.
+    #[error("there is no such cell")]
+    NoCell,
+    /// Nothing is alike but for what is compared.
+    #[error("there is no cell to compare with")]
+    NoOtherCell,
+    /// So many connections have none.
+    #[error("connections failed, or there is no such time")]
+    NoTime,
+}
 
 /// The times of each connection of a run.
 #[derive(Clone, Debug, Default)]
@@ -90,7 +125,7 @@ impl Measurements {
         study: &Study,
         question: &Question,
         group: &Group,
-    ) -> Result<Vec<Option<Estimate<f64>>>, String> {
+    ) -> Result<Vec<Option<Estimate<f64>>>, Missing> {
         let series = |group: &Group, arm: &str| self.series(study, group, arm, question.metric);
         let baseline = || baseline(study, group);
         let own = series(group, &question.arm)?;
@@ -160,15 +195,18 @@ impl Measurements {
         study: &Study,
         (measure, cell): (usize, usize),
         arm: &str,
-    ) -> Result<&SampleTimes, String> {
+    ) -> Result<&SampleTimes, Missing> {
         let known = study.measures.get(measure);
         let mut arms = known.into_iter().flat_map(|known| &known.experiment.arms);
         let index = arms.position(|known| known.name == arm);
         let sample = index.and_then(|arm| self.sample(measure, cell, arm));
-        let sample = sample.ok_or_else(|| format!("{arm} was not measured there"))?;
+        let sample = sample.ok_or_else(|| Missing::NotMeasured(arm.to_owned()))?;
         match &sample.validity {
             Validity::Valid => Ok(sample),
-            Validity::Invalid(reason) => Err(format!("{arm} is not to be trusted: {reason}")),
+            Validity::Invalid(reason) => Err(Missing::NotTrusted {
+                arm: arm.to_owned(),
+                reason: reason.clone(),
+            }),
         }
     }
 
@@ -183,7 +221,7 @@ impl Measurements {
         group: &Group,
         arm: &str,
         metric: Metric,
-    ) -> Result<Series, String> {
+    ) -> Result<Series, Missing> {
         let mut times = Vec::new();
         for (place, cell) in (0_u32..).zip(&group.cells) {
             let sample = self.trusted(study, *cell, arm)?.times(metric);
@@ -260,9 +298,9 @@ pub(crate) fn group_by<T, K: PartialEq>(
 /// # Errors
 ///
 /// When there are no arms, in one line.
-pub fn baseline<'a>(study: &'a Study, group: &Group) -> Result<&'a str, String> {
+pub fn baseline<'a>(study: &'a Study, group: &Group) -> Result<&'a str, Missing> {
     let arm = experiment(study, group).and_then(|experiment| experiment.arms.first());
-    Ok(&arm.ok_or("there is no baseline")?.name)
+    Ok(&arm.ok_or(Missing::NoBaseline)?.name)
 }
 
 /// The cell that a slowdown is measured from.
@@ -270,11 +308,11 @@ fn reference(
     study: &Study,
     question: &Question,
     cell: (usize, usize),
-) -> Result<(usize, usize), String> {
+) -> Result<(usize, usize), Missing> {
     let Quantity::Slowdown { measures, than } = &question.quantity else {
-        return Err("there is nothing to compare with".into());
+        return Err(Missing::NothingToCompare);
     };
-    let own = cell_of(study, cell).ok_or("there is no such cell")?;
+    let own = cell_of(study, cell).ok_or(Missing::NoCell)?;
     let alike = |other: &Cell| {
         let mut parameters = Parameter::measured().filter(|parameter| !than.names(*parameter));
         parameters.all(|parameter| parameter.of(own) == parameter.of(other))
@@ -283,7 +321,7 @@ fn reference(
         .cells_named(measures, than)
         .find(|(_, known)| alike(known))
         .map(|(cell, _)| cell)
-        .ok_or_else(|| "there is no cell to compare with".to_owned())
+        .ok_or(Missing::NoOtherCell)
 }
 
 fn cell_of(study: &Study, (measure, cell): (usize, usize)) -> Option<&Cell> {

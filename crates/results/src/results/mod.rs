@@ -41,21 +41,21 @@ pub use crate::row::{
     Cause, ChainSignal, Compression, Dns, EarlyData, FailedAttempt, FailureKind, HelloDigest,
     Lateness, Outcome, PageLoad, Resumption, Row, TcpStats, Times, Wire,
 };
-pub use budget::{Budget, BudgetError, Known, Need, Spending, Spent};
-pub use check::{check, check_page_wire, check_wire};
+pub use budget::{Budget, BudgetError, BudgetProblem, Known, Need, Spending, Spent};
+pub use check::{Unlike, check, check_page_wire, check_wire};
 pub use costs::{Beside, CpuCosts, CpuCostsError, Flights, Picoseconds, RecordCost};
 pub(crate) use cut::{Cut, Sent};
 pub use dataset::{Dataset, Progress, Samples};
 pub use environment::{Environment, Host, KERNEL_SOURCE, command_of};
 pub(crate) use expected::buffers_change_no_packet;
 pub use expected::{expected, expected_duration};
-pub use folder::{Action, Folder, FolderError, Manifest, Start, file_name};
+pub use folder::{Action, Damage, Folder, FolderError, Manifest, ManifestError, Start, file_name};
 pub use gather::{GatherError, Gathered, gather};
 pub use lastbyte_sizes::Outcome as DeliveryOutcome;
 pub use loads::{Loaded, PAGES, SeenConnection, block_name, loads_path, read_loads};
 pub use look::{Fault, Imprecision, Look, look};
 pub(crate) use measurements::group_by;
-pub use measurements::{Group, Measurements, SampleTimes, baseline, groups};
+pub use measurements::{Group, Measurements, Missing, SampleTimes, baseline, groups};
 pub use merged::{SampleKey, write_rows};
 pub use modes::Mode;
 #[cfg(feature = "fixtures")]

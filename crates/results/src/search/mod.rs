@@ -21,10 +21,11 @@ use std::time::Duration;
 use lastbyte_flights::{Compute, Timeline};
 use lastbyte_link::Link;
 use lastbyte_sizes::{Message, framing};
+use thiserror::Error;
 
 use self::change::{Size, changes};
 use self::steps::{Known, Stepping};
-use crate::explain::{check, wire_with};
+use crate::explain::{NotWalked, Unknown, check, wire_with};
 use crate::results::{Dataset, FolderError, Row, Sample, Validity, expected, file_name};
 use crate::study::search::is_possible;
 use crate::study::{
@@ -85,7 +86,21 @@ pub struct Found {
     /// What was found.
     pub edges: Edges,
     /// Where arithmetic has its edges, without loss and jitter; or why it has none, in one line.
-    pub arithmetic: Result<Vec<Computed>, String>,
+    pub arithmetic: Result<Vec<Computed>, NoArithmetic>,
+}
+
+/// Why arithmetic has no edges.
+#[derive(Clone, Debug, Error)]
+pub enum NoArithmetic {
+    /// There is no size to begin with.
+    #[error("nothing is measured")]
+    NothingMeasured,
+    /// The network is none that it walks through.
+    #[error(transparent)]
+    Network(#[from] NotWalked),
+    /// It does not know what the arm puts on the wire.
+    #[error(transparent)]
+    Wire(#[from] Unknown),
 }
 
 /// Edges, as luck allows to tell them.
@@ -487,9 +502,9 @@ impl Searched {
         of: &Arm,
         arm: usize,
         known: &Known,
-    ) -> Result<Vec<Computed>, String> {
+    ) -> Result<Vec<Computed>, NoArithmetic> {
         let bounds = known.keys().next().zip(known.keys().next_back());
-        let (first, last) = bounds.ok_or("nothing is measured")?;
+        let (first, last) = bounds.ok_or(NoArithmetic::NothingMeasured)?;
         let verify = match self.usual_verify(arm) {
             0 => None,
             verify => Some(verify as usize),
@@ -516,7 +531,7 @@ pub fn computed(
     metric: Metric,
     (first, last): (usize, usize),
     verify: Option<usize>,
-) -> Result<Vec<Computed>, String> {
+) -> Result<Vec<Computed>, NoArithmetic> {
     /// Finer than a segment, so that no two edges lie between two sizes.
     const GRID: usize = framing::MSS / 4;
     check(cell)?;
@@ -528,7 +543,7 @@ pub fn computed(
         let timeline = expected(&padded, cell, arm.record_size, Compute::default());
         Some((timeline, padded.server_flight_wire_bytes as usize))
     };
-    wire_with(arm, first, verify).map_err(|unknown| unknown.to_string())?;
+    wire_with(arm, first, verify)?;
     let time = |timeline: &Timeline| match metric {
         Metric::Connect => timeline.modelled(timeline.connect),
         Metric::Handshake => timeline.modelled(timeline.handshake),

@@ -5,6 +5,9 @@ use std::time::Duration;
 
 use lastbyte_link::{Bytes, Direction, Distribution, Loss, format_duration};
 
+use thiserror::Error;
+
+use super::value::PageError;
 use super::{Cell, Gso, Metric, Parameter, Tso};
 
 impl fmt::Display for Cell {
@@ -84,6 +87,20 @@ impl Work {
         let each = self.upload.0.saturating_add(self.data.0);
         Bytes(each.saturating_mul(self.requests.into()))
     }
+}
+
+/// What no connection in a cell can carry.
+#[derive(Debug, Error)]
+pub enum CellError {
+    /// There is no such page.
+    #[error(transparent)]
+    Page(#[from] PageError),
+    /// Requests wait for nothing.
+    #[error("{requests} requests need a response to wait for: ask for data, or for one request")]
+    NoResponse {
+        /// How many there are.
+        requests: u32,
+    },
 }
 
 impl Cell {
@@ -199,15 +216,14 @@ impl Cell {
     /// # Errors
     ///
     /// What it can't, with the hint.
-    pub fn check(&self) -> Result<(), String> {
+    pub fn check(&self) -> Result<(), CellError> {
         if let Some(page) = &self.page {
-            return page.check(self.origins);
+            return Ok(page.check(self.origins)?);
         }
         match (self.requests, self.data) {
-            (2.., Bytes(0)) => Err(format!(
-                "{} requests need a response to wait for: ask for data, or for one request",
-                self.requests
-            )),
+            (2.., Bytes(0)) => Err(CellError::NoResponse {
+                requests: self.requests,
+            }),
             _ => Ok(()),
         }
     }

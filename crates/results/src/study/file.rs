@@ -23,6 +23,7 @@ use std::sync::Arc;
 use lastbyte_link::Seed;
 
 use self::drawn::Known;
+pub use self::drawn::NoBounds;
 use self::grid::{Drawn, GRID, LINK, NamedLink};
 use self::keys::names;
 pub use self::reference::reference;

@@ -16,6 +16,7 @@ use super::parameter::spec::{
     Access, Caption, Choice, Column, CommandLine, Lists, Measures, Place, Reading, Scope, Spec,
     Value, read,
 };
+use super::value::HostsError;
 use super::{Cell, EngineName, Preset};
 
 /// How the hosts of a cell are set.
@@ -240,17 +241,17 @@ impl fmt::Display for Mtu {
 }
 
 impl FromStr for Mtu {
-    type Err = String;
+    type Err = HostsError;
 
-    fn from_str(text: &str) -> Result<Mtu, String> {
+    fn from_str(text: &str) -> Result<Mtu, HostsError> {
         let digits = text.strip_suffix('B').unwrap_or(text);
         match digits.parse().map(Mtu) {
             Ok(mtu) if (Mtu::LEAST..=Mtu::MOST).contains(&mtu) => Ok(mtu),
-            _ => Err(format!(
-                "no MTU {text:?}: write bytes from {} to {}, such as 1500",
-                Mtu::LEAST,
-                Mtu::MOST
-            )),
+            _ => Err(HostsError::Mtu {
+                text: text.to_owned(),
+                least: Mtu::LEAST.0,
+                most: Mtu::MOST.0,
+            }),
         }
     }
 }
@@ -378,9 +379,9 @@ impl fmt::Display for ReceiveBuffer {
 }
 
 impl FromStr for ReceiveBuffer {
-    type Err = String;
+    type Err = HostsError;
 
-    fn from_str(text: &str) -> Result<ReceiveBuffer, String> {
+    fn from_str(text: &str) -> Result<ReceiveBuffer, HostsError> {
         if text == "unset" {
             return Ok(ReceiveBuffer::Unset);
         }
@@ -388,11 +389,11 @@ impl FromStr for ReceiveBuffer {
             Ok(bytes) if (ReceiveBuffer::LEAST..=ReceiveBuffer::MOST).contains(&bytes) => {
                 Ok(ReceiveBuffer::Set(bytes))
             }
-            _ => Err(format!(
-                "no receive buffer {text:?}: write unset, or a size from {} to {} (net.core.rmem_max), such as 64KiB",
-                ReceiveBuffer::LEAST,
-                ReceiveBuffer::MOST
-            )),
+            _ => Err(HostsError::ReceiveBuffer {
+                text: text.to_owned(),
+                least: ReceiveBuffer::LEAST,
+                most: ReceiveBuffer::MOST,
+            }),
         }
     }
 }
@@ -450,25 +451,27 @@ impl fmt::Display for Writes {
 }
 
 impl FromStr for Writes {
-    type Err = String;
+    type Err = HostsError;
 
-    fn from_str(text: &str) -> Result<Writes, String> {
+    fn from_str(text: &str) -> Result<Writes, HostsError> {
         if text == "whole" {
             return Ok(Writes::WHOLE);
         }
-        let hint = format!(
-            "write whole, or 1 to {} sizes of 1B to {}B, such as 17B+8087B",
-            Writes::MOST,
-            Writes::RECORD
-        );
+        let (count, most) = (Writes::MOST, Writes::RECORD);
         let mut writes = Writes::WHOLE;
         let mut places = writes.sizes.iter_mut();
         for size in text.split('+') {
             let known = size.strip_suffix('B').and_then(|size| size.parse().ok());
             let known = known.filter(|size| (1..=Writes::RECORD).contains(size));
             match (known, places.next()) {
-                (None, _) => return Err(format!("no write of {size:?}: {hint}")),
-                (_, None) => return Err(format!("too many writes in {text:?}: {hint}")),
+                (None, _) => {
+                    let size = size.to_owned();
+                    return Err(HostsError::Write { size, count, most });
+                }
+                (_, None) => {
+                    let text = text.to_owned();
+                    return Err(HostsError::TooManyWrites { text, count, most });
+                }
                 (Some(size), Some(place)) => *place = size,
             }
         }

@@ -36,7 +36,7 @@ pub(crate) use arm::{Key as ArmKey, MOST_TICKETS};
 pub use assumption::{Assumption, assumptions};
 pub use beside::{KeptFile, StudyFolder};
 pub use blocks::{BlockId, Size};
-pub use cell::{Work, common, distinctions};
+pub use cell::{CellError, Work, common, distinctions};
 pub use chain_profile::{ChainProfile, ProfiledKey};
 pub use computing::{Costs, Device, Profile};
 pub use connections::{Connections, ConnectionsError, Precision, PrecisionError, Until};
@@ -48,7 +48,7 @@ pub use delivery::{
 pub(crate) use delivery::{Certificates, Lengths, OnWire};
 pub use distribution::{DistributionError, load_distribution};
 pub use figure::{Beside, Figure, Plot};
-pub use file::{StudyError, StudyProblem, quoted};
+pub use file::{NoBounds, StudyError, StudyProblem, quoted};
 pub use headline::{Bearing, Headline, Piece, Place};
 pub use hosts::{Buffers, Hosts, Mtu, ReceiveBuffer, Timestamps, Tso, Writes};
 pub use lastbyte_link::UnknownName;
@@ -69,7 +69,7 @@ pub(crate) use question::{Direction, Distance};
 pub use search::{PublishedEdges, Search};
 pub use server::Server;
 pub use settings::{Congestion, CpuTime, Emulation, EngineChoice, EngineName, Gso, Leads, Preset};
-pub use value::{SizeError, ValueError};
+pub use value::{HostsError, PageError, ParameterError, SizeError, ValueError};
 
 use std::path::PathBuf;
 use std::sync::Arc;

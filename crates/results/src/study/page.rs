@@ -3,12 +3,13 @@
 use std::fmt;
 use std::sync::Arc;
 
-use lastbyte_link::{named, nearest};
+use lastbyte_link::named;
 use lastbyte_page::har::{self, Recorded};
 use lastbyte_page::{Named, Page};
 use lastbyte_sizes::{ChainSpec, Group};
 
-use super::server::{check_transfers, is_classical, is_ml_dsa, of_our_server};
+use super::server::{ServerProblem, check_transfers, is_classical, is_ml_dsa, of_our_server};
+use super::value::PageError;
 use super::{
     Arm, ArmChain, Cell, CpuTime, Emulation, Experiment, KeptFile, Preset, Server, Study,
     StudyFolder,
@@ -45,10 +46,15 @@ impl Har {
     /// How the name of a file ends that is one.
     const ENDING: &str = ".har";
 
-    fn read(named: &str, folder: &StudyFolder) -> Result<Har, String> {
-        let file =
-            (folder.read(named)).map_err(|error| format!("can't read {named:?}: {error}"))?;
-        let recorded = har::read(&file.content).map_err(|error| format!("{named:?}: {error}"))?;
+    fn read(named: &str, folder: &StudyFolder) -> Result<Har, PageError> {
+        let file = (folder.read(named)).map_err(|error| PageError::Unreadable {
+            named: named.to_owned(),
+            error,
+        })?;
+        let recorded = har::read(&file.content).map_err(|error| PageError::Har {
+            named: named.to_owned(),
+            error,
+        })?;
         Ok(Har {
             named: named.to_owned(),
             kept: file.name,
@@ -89,24 +95,17 @@ impl PageSource {
     /// # Errors
     ///
     /// That it is neither a model nor the name of a HAR, with the hint, or why that HAR has no page, in one line.
-    pub(super) fn read(text: &str, folder: &StudyFolder) -> Result<PageSource, String> {
+    pub(super) fn read(text: &str, folder: &StudyFolder) -> Result<PageSource, PageError> {
         if text.ends_with(Har::ENDING) {
             return Har::read(text, folder).map(PageSource::Har);
         }
         if text.contains("://") {
-            return Err(format!(
-                "{text:?} is an address, and nothing is fetched from there: record the page as a HAR in your browser's \
-                 developer tools, and name that file (docs/page-loads.md)"
-            ));
+            return Err(PageError::Address(text.to_owned()));
         }
-        let names = Named::ALL.map(Named::name);
         let model = text.parse().map(PageSource::Model);
-        model.map_err(|_| {
-            format!(
-                "there is no page {text:?}, and no file that ends in {}: {}",
-                Har::ENDING,
-                nearest(text, names)
-            )
+        model.map_err(|_| PageError::Unknown {
+            text: text.to_owned(),
+            ending: Har::ENDING,
         })
     }
 
@@ -116,11 +115,15 @@ impl PageSource {
     ///
     /// Why there is none, in one line.
     pub fn page(&self, origins: u32) -> Result<Page, String> {
+        self.made(origins).map_err(|error| error.to_string())
+    }
+
+    fn made(&self, origins: u32) -> Result<Page, PageError> {
         match self {
             PageSource::Model(named) => {
                 let mut model = named.model();
                 model.origins = u8::try_from(origins).unwrap_or(u8::MAX);
-                model.page().map_err(|error| error.to_string())
+                Ok(model.page()?)
             }
             PageSource::Har(har) => Ok(har.recorded.page.clone()),
         }
@@ -131,16 +134,16 @@ impl PageSource {
     /// # Errors
     ///
     /// Those of [`page`](PageSource::page), and where origins are asked for that a HAR has itself.
-    pub(super) fn check(&self, origins: u32) -> Result<(), String> {
+    pub(super) fn check(&self, origins: u32) -> Result<(), PageError> {
         if let PageSource::Har(har) = self
             && origins != 1
         {
-            return Err(format!(
-                "{origins} origins are for a model, and {} says itself which it has: leave origins out",
-                har.named
-            ));
+            return Err(PageError::Origins {
+                origins,
+                named: har.named.clone(),
+            });
         }
-        self.page(origins).map(|_| ())
+        self.made(origins).map(|_| ())
     }
 }
 
@@ -168,16 +171,20 @@ const BROWSER_KEY_SHARES: usize = 2;
 ///
 /// One line for the first that can't: what, why, and what to write instead.
 pub fn check_servers(experiment: &Experiment) -> Result<(), String> {
+    check_each(experiment).map_err(|problem| problem.to_string())
+}
+
+fn check_each(experiment: &Experiment) -> Result<(), ServerProblem> {
     let has_page = |cell: &&Cell| cell.page.is_some();
     match experiment.cells.iter().filter(has_page).count() {
         0 => check_transfers(experiment),
         pages if pages == experiment.cells.len() => check_pages(experiment),
-        _ => Err("pages and transfers are measured apart: write a [[measure]] for each".to_owned()),
+        _ => Err(ServerProblem::Apart),
     }
 }
 
 /// The same of an experiment in which nothing else than pages is.
-fn check_pages(experiment: &Experiment) -> Result<(), String> {
+fn check_pages(experiment: &Experiment) -> Result<(), ServerProblem> {
     let Some(cell) = experiment.cells.first() else {
         return Ok(());
     };
@@ -200,26 +207,20 @@ fn check_pages(experiment: &Experiment) -> Result<(), String> {
         ),
     ];
     if let Some((_, problem)) = refused.into_iter().find(|(is_so, _)| *is_so) {
-        return Err(problem.to_owned());
+        return Err(ServerProblem::OfPages(problem));
     }
-    (experiment.arms.iter())
-        .try_for_each(|arm| check_arm(arm).map_err(|why| format!("arm {:?}: {why}", arm.name)))
+    (experiment.arms.iter()).try_for_each(|arm| check_arm(arm).map_err(|problem| problem.of(arm)))
 }
 
-fn check_arm(arm: &Arm) -> Result<(), String> {
+fn check_arm(arm: &Arm) -> Result<(), ServerProblem> {
     if arm.server == Server::Lastbyte {
-        return Err(
-            "Lastbyte's own server answers one connection, and a page takes several, with HTTP: add server=node or \
-             server=nginx"
-                .to_owned(),
-        );
+        return Err(ServerProblem::OneConnection);
     }
     if !BROWSER_GROUPS.contains(&arm.group) {
-        return Err(format!(
-            "Chromium has no {}: it has {}",
-            arm.group,
-            BROWSER_GROUPS.map(Group::name).join(", ")
-        ));
+        return Err(ServerProblem::BrowserGroup {
+            group: arm.group,
+            known: &BROWSER_GROUPS,
+        });
     }
     let usual = Arm::bare(arm.group, arm.chain.clone());
     let of_client = [
@@ -230,10 +231,10 @@ fn check_arm(arm: &Arm) -> Result<(), String> {
     ];
     let of_client = of_client.into_iter().find(|(is_so, _)| *is_so);
     if let Some(key) = of_our_server(arm).or(of_client.map(|(_, key)| key)) {
-        return Err(format!(
-            "{key} is for Lastbyte's own ends; a browser and {} decide that themselves: leave it out",
-            arm.server
-        ));
+        return Err(ServerProblem::OwnEnds {
+            key,
+            server: arm.server,
+        });
     }
     match &arm.chain {
         ArmChain::Made(spec) => check_chain(spec),
@@ -242,22 +243,17 @@ fn check_arm(arm: &Arm) -> Result<(), String> {
 }
 
 /// What browsers verify, as tried with Chromium 156 and the NSS of Debian 12.
-fn check_chain(spec: &ChainSpec) -> Result<(), String> {
+fn check_chain(spec: &ChainSpec) -> Result<(), ServerProblem> {
     let ChainSpec {
         leaf, ca, root_key, ..
     } = *spec;
     for key in [leaf, ca, root_key] {
         if !is_classical(key) && !is_ml_dsa(key) {
-            return Err(format!(
-                "Chromium can't verify {key}: it takes chains of ecdsa, rsa and ml-dsa"
-            ));
+            return Err(ServerProblem::Unverified(key));
         }
     }
     if !is_classical(root_key) {
-        return Err(format!(
-            "the browser's store of trusted roots (NSS) takes no root of {root_key} (SEC_ERROR_ADDING_CERT): write \
-             {leaf}+{ca}+ecdsa-p256, whose root, which is not sent, is classical"
-        ));
+        return Err(ServerProblem::Root { leaf, ca, root_key });
     }
     Ok(())
 }

@@ -18,6 +18,7 @@ use lastbyte_link::{Bytes, Direction, Link, UnknownName};
 
 use self::spec::{Caption, Measures, Place, Scope, Set, Spec};
 pub use self::spec::{Choice, Column, CommandLine, Lists, Reading, Value};
+use super::value::ParameterError;
 use super::{Cell, StudyFolder, hosts};
 
 /// All parameters: in this order they are set and reported, and in grids the last changes fastest.
@@ -168,7 +169,7 @@ impl Parameter {
         directions: &mut [&mut Direction],
         text: &str,
         folder: &StudyFolder,
-    ) -> Result<(), String> {
+    ) -> Result<(), ParameterError> {
         let Place::Direction(access) = &self.0.place else {
             return Ok(());
         };
@@ -250,7 +251,12 @@ impl Parameter {
     /// # Errors
     ///
     /// What the text can't be, with the hint.
-    pub fn set(self, cell: &mut Cell, text: &str, folder: &StudyFolder) -> Result<(), String> {
+    pub fn set(
+        self,
+        cell: &mut Cell,
+        text: &str,
+        folder: &StudyFolder,
+    ) -> Result<(), ParameterError> {
         match &self.0.place {
             Place::LinkName => cell.link_name = Some(text.to_owned()),
             Place::Link(access) => (access.set)(&mut cell.link, text, folder)?,
@@ -268,12 +274,12 @@ impl Parameter {
     /// # Errors
     ///
     /// What the text can't be, with the hint.
-    pub fn canonical(self, text: &str) -> Result<String, String> {
+    pub fn canonical(self, text: &str) -> Result<String, ParameterError> {
         if matches!(self.0.reading, Reading::Name) {
             return Ok(text.to_owned());
         }
         if matches!(self.0.reading, Reading::Whole(_)) && text.parse::<u32>().is_err() {
-            return Err(format!("{text:?} is no whole number: write one such as 10"));
+            return Err(ParameterError::NotWhole(text.to_owned()));
         }
         let mut cell = Cell::default();
         self.set(&mut cell, text, &StudyFolder::HERE)?;
@@ -285,30 +291,32 @@ impl Parameter {
     /// # Errors
     ///
     /// What the text can't be, with the hint.
-    pub fn checked(self, text: &str) -> Result<String, String> {
+    pub fn checked(self, text: &str) -> Result<String, ParameterError> {
         let canonical = self.canonical(text)?;
-        let (number, range, shown) = match &self.0.reading {
-            Reading::Whole(range) => {
-                let shown = format!("{} to {}", range.start(), range.end());
-                (
-                    canonical.parse::<u64>().ok(),
-                    u64::from(*range.start())..=u64::from(*range.end()),
-                    shown,
-                )
-            }
+        let (number, range, [least, most]) = match &self.0.reading {
+            Reading::Whole(range) => (
+                canonical.parse::<u64>().ok(),
+                u64::from(*range.start())..=u64::from(*range.end()),
+                [range.start(), range.end()].map(u32::to_string),
+            ),
             Reading::Bytes(most) => {
                 let bytes = canonical.parse::<Bytes>().ok();
                 (
                     bytes.map(|bytes| bytes.0),
                     0..=most.0,
-                    format!("0B to {most}"),
+                    [Bytes(0), *most].map(|bytes| bytes.to_string()),
                 )
             }
             Reading::Name | Reading::Text | Reading::Ways => return Ok(canonical),
         };
         match number.is_some_and(|number| range.contains(&number)) {
             true => Ok(canonical),
-            false => Err(format!("{:?} can't be {text}: use {shown}", self.name())),
+            false => Err(ParameterError::Range {
+                parameter: self.name(),
+                text: text.to_owned(),
+                least,
+                most,
+            }),
         }
     }
 

@@ -2,6 +2,7 @@
 
 use lastbyte_link::{Bytes, named};
 use lastbyte_sizes::{Group, KeyAlgorithm, Resumption};
+use thiserror::Error;
 
 use super::{
     Arm, ArmChain, Cell, CpuTime, Delivery, Emulation, Experiment, Parameter, Preset, Sessions,
@@ -52,30 +53,105 @@ impl Server {
     }
 }
 
+/// What the servers of an experiment's arms can't answer: what, why, and what to write instead.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub(super) enum ServerProblem {
+    /// One of a study's parts has both.
+    #[error("pages and transfers are measured apart: write a [[measure]] for each")]
+    Apart,
+    /// Something that pages are not loaded with.
+    #[error("{0}")]
+    OfPages(&'static str),
+    #[error(
+        "{parameter} is of pages, and here is none: add page = \"median-2024\", or leave it out"
+    )]
+    NoPage { parameter: &'static str },
+    #[error(
+        "cpu {0} is of browsers and of servers that people run, and here are none: leave cpu out, or give an arm \
+         server=node"
+    )]
+    NobodyComputes(CpuTime),
+    /// Something that no transfer of such a server has.
+    #[error("arm {arm:?}: server={server} serves one object, {problem}")]
+    OneObject {
+        arm: String,
+        server: Server,
+        problem: &'static str,
+    },
+    #[error("arm {arm:?}: {problem}")]
+    Arm {
+        arm: String,
+        problem: Box<ServerProblem>,
+    },
+    #[error(
+        "{key} is for Lastbyte's own server; server={server} decides that itself: leave it out"
+    )]
+    OwnServer { key: &'static str, server: Server },
+    #[error(
+        "{key} is for Lastbyte's own ends; a browser and {server} decide that themselves: leave it out"
+    )]
+    OwnEnds { key: &'static str, server: Server },
+    #[error("server={server} has no {group}: it has {}", names(server.groups()))]
+    Group { server: Server, group: Group },
+    #[error("server={server} has no {key} for TLS: it takes chains of ecdsa, rsa and ml-dsa")]
+    Key { server: Server, key: KeyAlgorithm },
+    #[error(
+        "Lastbyte's own server answers one connection, and a page takes several, with HTTP: add server=node or \
+         server=nginx"
+    )]
+    OneConnection,
+    #[error("Chromium has no {group}: it has {}", names(known))]
+    BrowserGroup {
+        group: Group,
+        known: &'static [Group],
+    },
+    #[error("Chromium can't verify {0}: it takes chains of ecdsa, rsa and ml-dsa")]
+    Unverified(KeyAlgorithm),
+    #[error(
+        "the browser's store of trusted roots (NSS) takes no root of {root_key} (SEC_ERROR_ADDING_CERT): write \
+         {leaf}+{ca}+ecdsa-p256, whose root, which is not sent, is classical"
+    )]
+    Root {
+        leaf: KeyAlgorithm,
+        ca: KeyAlgorithm,
+        root_key: KeyAlgorithm,
+    },
+}
+
+impl ServerProblem {
+    /// The same, which is one of an arm.
+    pub(super) fn of(self, arm: &Arm) -> ServerProblem {
+        ServerProblem::Arm {
+            arm: arm.name.clone(),
+            problem: Box::new(self),
+        }
+    }
+}
+
+fn names(groups: &[Group]) -> String {
+    let names: Vec<&str> = groups.iter().map(|group| group.name()).collect();
+    names.join(", ")
+}
+
 /// Whether the servers of an experiment's arms can answer all transfers of its cells.
 ///
 /// # Errors
 ///
 /// One line for the first that can't: what, why, and what to write instead.
-pub(super) fn check_transfers(experiment: &Experiment) -> Result<(), String> {
+pub(super) fn check_transfers(experiment: &Experiment) -> Result<(), ServerProblem> {
     let unusual = |cell: &Cell| {
         let mut of_pages = Parameter::ALL.into_iter().filter(|one| one.is_of_pages());
         of_pages.find(|parameter| !parameter.is_usual(cell))
     };
     if let Some(parameter) = experiment.cells.iter().find_map(unusual) {
-        return Err(format!(
-            "{} is of pages, and here is none: add page = \"median-2024\", or leave it out",
-            parameter.name()
-        ));
+        return Err(ServerProblem::NoPage {
+            parameter: parameter.name(),
+        });
     }
     let foreign = || (experiment.arms.iter()).filter(|arm| arm.server.is_foreign());
     let Some(first) = foreign().next() else {
         return match experiment.cpu {
-            CpuTime::Laptop | CpuTime::Phone => Err(format!(
-                "cpu {} is of browsers and of servers that people run, and here are none: leave cpu out, or give an arm \
-                 server=node",
-                experiment.cpu
-            )),
+            CpuTime::Laptop | CpuTime::Phone => Err(ServerProblem::NobodyComputes(experiment.cpu)),
             CpuTime::None | CpuTime::Beside | CpuTime::Calibrated => Ok(()),
         };
     };
@@ -111,37 +187,32 @@ pub(super) fn check_transfers(experiment: &Experiment) -> Result<(), String> {
         ),
     ];
     if let Some((_, problem)) = refused.into_iter().find(|(is_so, _)| *is_so) {
-        return Err(format!(
-            "arm {:?}: server={} serves one object, {problem}",
-            first.name, first.server
-        ));
+        return Err(ServerProblem::OneObject {
+            arm: first.name.clone(),
+            server: first.server,
+            problem,
+        });
     }
-    foreign().try_for_each(|arm| check_arm(arm).map_err(|why| format!("arm {:?}: {why}", arm.name)))
+    foreign().try_for_each(|arm| check_arm(arm).map_err(|problem| problem.of(arm)))
 }
 
-fn check_arm(arm: &Arm) -> Result<(), String> {
+fn check_arm(arm: &Arm) -> Result<(), ServerProblem> {
     let server = arm.server;
     if let Some(key) = of_our_server(arm) {
-        return Err(format!(
-            "{key} is for Lastbyte's own server; server={server} decides that itself: leave it out"
-        ));
+        return Err(ServerProblem::OwnServer { key, server });
     }
     if !server.groups().contains(&arm.group) {
-        let names: Vec<&str> = server.groups().iter().map(|group| group.name()).collect();
-        return Err(format!(
-            "server={server} has no {}: it has {}",
-            arm.group,
-            names.join(", ")
-        ));
+        return Err(ServerProblem::Group {
+            server,
+            group: arm.group,
+        });
     }
     let ArmChain::Made(spec) = &arm.chain else {
         return Ok(());
     };
     let mut keys = [spec.leaf, spec.ca, spec.root_key].into_iter();
     match keys.find(|key| !is_classical(*key) && !is_ml_dsa(*key)) {
-        Some(key) => Err(format!(
-            "server={server} has no {key} for TLS: it takes chains of ecdsa, rsa and ml-dsa"
-        )),
+        Some(key) => Err(ServerProblem::Key { server, key }),
         None => Ok(()),
     }
 }

@@ -4,8 +4,36 @@ use std::borrow::Cow;
 
 use parquet::file::reader::FileReader;
 use parquet::record::Field;
+use thiserror::Error;
 
 use super::bounded_parquet::{BoundedParquet, Bounds, unless_it_panics};
+
+/// A file is no table.
+#[derive(Debug, Error)]
+pub(crate) enum TableError {
+    #[error("line {line} has {cells} cells, the first line names {columns} columns")]
+    Cells { line: u64, cells: u64, columns: u64 },
+    #[error("line {line} is no UTF-8: it may be another kind of file")]
+    Encoding { line: u64 },
+    #[error("{}", in_one_line(.0))]
+    Csv(#[source] ::csv::Error),
+    #[error(
+        "{0:?} may have decimals or thousands: write decimals with a point, and thousands with nothing between them"
+    )]
+    Ambiguous(String),
+    #[error("it is no whole Parquet file")]
+    NotWhole,
+    #[error("{}", in_one_line(.0))]
+    Parquet(#[from] ::parquet::errors::ParquetError),
+    #[error("column {0:?} is no column of plain values")]
+    Nested(String),
+    #[error("column {column:?} holds bytes, or a text of more than {longest}")]
+    LongCell { column: String, longest: usize },
+}
+
+fn in_one_line(error: &impl ToString) -> String {
+    error.to_string().replace('\n', " ")
+}
 
 /// Columns with their names; all are equally long.
 pub(super) type Columns = Vec<(String, Vec<String>)>;
@@ -18,7 +46,7 @@ pub(crate) type Rows = Vec<(u64, Vec<String>)>;
 /// # Errors
 ///
 /// Where it is none, in one line.
-pub(super) fn csv(content: &[u8]) -> Result<Columns, String> {
+pub(super) fn csv(content: &[u8]) -> Result<Columns, TableError> {
     let (names, rows) = rows(content)?;
     let mut columns: Columns = names.into_iter().map(|name| (name, Vec::new())).collect();
     for (_, row) in rows {
@@ -34,7 +62,7 @@ pub(super) fn csv(content: &[u8]) -> Result<Columns, String> {
 /// # Errors
 ///
 /// Where it is none, in one line.
-pub(crate) fn rows(content: &[u8]) -> Result<(Vec<String>, Rows), String> {
+pub(crate) fn rows(content: &[u8]) -> Result<(Vec<String>, Rows), TableError> {
     let utf_8 = utf_8(content);
     let content = utf_8.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&utf_8);
     let mut reader = ::csv::ReaderBuilder::new()
@@ -49,13 +77,17 @@ pub(crate) fn rows(content: &[u8]) -> Result<(Vec<String>, Rows), String> {
             len,
         } => {
             let line = line(content, pos.as_ref());
-            format!("line {line} has {len} cells, the first line names {expected_len} columns")
+            TableError::Cells {
+                line,
+                cells: *len,
+                columns: *expected_len,
+            }
         }
         ::csv::ErrorKind::Utf8 { pos, .. } => {
             let line = line(content, pos.as_ref());
-            format!("line {line} is no UTF-8: it may be another kind of file")
+            TableError::Encoding { line }
         }
-        _ => error.to_string().replace('\n', " "),
+        _ => TableError::Csv(error),
     };
     let cells = |record: &::csv::StringRecord| record.iter().map(str::to_owned).collect();
     let names = cells(reader.headers().map_err(in_line)?);
@@ -102,7 +134,7 @@ fn delimiter(content: &[u8]) -> u8 {
 /// # Errors
 ///
 /// Where a comma or a blank before three digits may begin decimals or group thousands.
-pub(crate) fn number(cell: &str) -> Result<Cow<'_, str>, String> {
+pub(crate) fn number(cell: &str) -> Result<Cow<'_, str>, TableError> {
     let end = cell.find(|letter: char| {
         !letter.is_ascii_digit()
             && !matches!(letter, '.' | ',' | '+' | '-' | '\u{a0}' | '\u{202f}' | '\'')
@@ -118,9 +150,7 @@ pub(crate) fn number(cell: &str) -> Result<Cow<'_, str>, String> {
         (_, 1..) if written.rfind(',') > written.rfind('.') => without('.').replace(',', "."),
         (_, 1..) => without(','),
         (1, 0) if groups(',') && !written.trim_start_matches(['+', '-']).starts_with("0,") => {
-            return Err(format!(
-                "{cell:?} may have decimals or thousands: write decimals with a point, and thousands with nothing between them"
-            ));
+            return Err(TableError::Ambiguous(cell.to_owned()));
         }
         (1, 0) => written.replace(',', "."),
         (_, 0) if groups(',') => without(','),
@@ -157,25 +187,20 @@ const LONGEST_CELL: usize = 1024;
 /// # Errors
 ///
 /// Why it is none, in one line.
-pub(super) fn parquet(content: &[u8]) -> Result<Columns, String> {
+pub(super) fn parquet(content: &[u8]) -> Result<Columns, TableError> {
     let content = content.to_vec();
-    unless_it_panics(|| parquet_columns(content))
-        .unwrap_or_else(|| Err("it is no whole Parquet file".to_owned()))
+    unless_it_panics(|| parquet_columns(content)).unwrap_or(Err(TableError::NotWhole))
 }
 
-fn parquet_columns(content: Vec<u8>) -> Result<Columns, String> {
-    let to_line = |error: ::parquet::errors::ParquetError| error.to_string().replace('\n', " ");
-    let reader = BoundedParquet::new(bytes::Bytes::from(content), BOUNDS).map_err(to_line)?;
+fn parquet_columns(content: Vec<u8>) -> Result<Columns, TableError> {
+    let reader = BoundedParquet::new(bytes::Bytes::from(content), BOUNDS)?;
     let schema = reader.metadata().file_metadata().schema_descr();
     let nested = schema.columns().iter().find(|column| {
         // A row of a list may hold any number of values.
         column.max_rep_level() > 0 || column.path().parts().len() > 1
     });
     if let Some(nested) = nested {
-        return Err(format!(
-            "column {:?} is no column of plain values",
-            nested.path().string()
-        ));
+        return Err(TableError::Nested(nested.path().string()));
     }
     let names = schema
         .root_schema()
@@ -183,16 +208,17 @@ fn parquet_columns(content: Vec<u8>) -> Result<Columns, String> {
         .iter()
         .map(|field| field.name().to_owned());
     let mut columns: Columns = names.map(|name| (name, Vec::new())).collect();
-    for row in reader.get_row_iter(None).map_err(to_line)? {
-        let row = row.map_err(to_line)?;
+    for row in reader.get_row_iter(None)? {
+        let row = row?;
         for ((name, cells), (_, field)) in columns.iter_mut().zip(row.get_column_iter()) {
             let cell = match field {
                 Field::Null => String::new(),
                 Field::Str(text) if text.len() <= LONGEST_CELL => text.clone(),
                 Field::Str(_) | Field::Bytes(_) => {
-                    return Err(format!(
-                        "column {name:?} holds bytes, or a text of more than {LONGEST_CELL}"
-                    ));
+                    return Err(TableError::LongCell {
+                        column: name.clone(),
+                        longest: LONGEST_CELL,
+                    });
                 }
                 other => other.to_string(),
             };

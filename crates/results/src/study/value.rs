@@ -1,10 +1,16 @@
 //! What the text of a value can't be: of a parameter, of a key of an arm, of one of a delivery.
 
+use std::io;
+use std::num::ParseIntError;
 use std::str::FromStr;
 
-use lastbyte_link::{UnitError, nearest};
+use lastbyte_link::{Bytes, UnitError, UnknownName, nearest};
+use lastbyte_page::Named;
+use lastbyte_page::har::HarError;
 use lastbyte_sizes::UnknownGroup;
 use thiserror::Error;
+
+use super::distribution::DistributionError;
 
 /// Why a text is not the value that it should be, with what it can be.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -20,9 +26,6 @@ pub enum ValueError {
     /// It is no group.
     #[error(transparent)]
     Group(UnknownGroup),
-    /// It is no quantity in its unit.
-    #[error(transparent)]
-    Unit(#[from] UnitError),
     /// It is no size.
     #[error(transparent)]
     Size(#[from] SizeError),
@@ -93,6 +96,146 @@ pub enum SizeError {
     /// It is no number with a unit.
     #[error(transparent)]
     Unit(#[from] UnitError),
+}
+
+/// Why a text is no value of a parameter.
+#[derive(Debug, Error)]
+pub enum ParameterError {
+    /// It is no quantity in its unit.
+    #[error(transparent)]
+    Unit(#[from] UnitError),
+    /// It is none of the names that there are.
+    #[error(transparent)]
+    Name(#[from] UnknownName),
+    /// It is no number.
+    #[error(transparent)]
+    Number(#[from] ParseIntError),
+    /// It names no distribution of jitter.
+    #[error(transparent)]
+    Distribution(#[from] DistributionError),
+    /// Hosts can't be set so.
+    #[error(transparent)]
+    Hosts(#[from] HostsError),
+    /// There is no such page.
+    #[error(transparent)]
+    Page(#[from] PageError),
+    /// It is no count of anything.
+    #[error("{0:?} is no whole number: write one such as 10")]
+    NotWhole(String),
+    /// It is smaller or larger than the parameter can be.
+    #[error("{parameter:?} can't be {text}: use {least} to {most}")]
+    Range {
+        /// The parameter.
+        parameter: &'static str,
+        /// The text.
+        text: String,
+        /// The smallest that is possible.
+        least: String,
+        /// The greatest that is possible.
+        most: String,
+    },
+}
+
+/// Why hosts can't be set as a text says.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum HostsError {
+    /// It is no MTU.
+    #[error("no MTU {text:?}: write bytes from {least} to {most}, such as 1500")]
+    Mtu {
+        /// The text.
+        text: String,
+        /// The smallest that is possible.
+        least: u16,
+        /// The greatest that is possible.
+        most: u16,
+    },
+    /// It is no receive buffer.
+    #[error(
+        "no receive buffer {text:?}: write unset, or a size from {least} to {most} (net.core.rmem_max), such as 64KiB"
+    )]
+    ReceiveBuffer {
+        /// The text.
+        text: String,
+        /// The smallest that is possible.
+        least: Bytes,
+        /// The greatest that is possible.
+        most: Bytes,
+    },
+    /// Something in it is the size of no write.
+    #[error(
+        "no write of {size:?}: write whole, or 1 to {count} sizes of 1B to {most}B, such as 17B+8087B"
+    )]
+    Write {
+        /// What stands there.
+        size: String,
+        /// How many sizes there can be.
+        count: usize,
+        /// The greatest that is possible.
+        most: u16,
+    },
+    /// It has more sizes than there can be.
+    #[error(
+        "too many writes in {text:?}: write whole, or 1 to {count} sizes of 1B to {most}B, such as 17B+8087B"
+    )]
+    TooManyWrites {
+        /// The text.
+        text: String,
+        /// How many sizes there can be.
+        count: usize,
+        /// The greatest that is possible.
+        most: u16,
+    },
+}
+
+/// Why there is no such page.
+#[derive(Debug, Error)]
+pub enum PageError {
+    /// The HAR can't be read.
+    #[error("can't read {named:?}: {error}")]
+    Unreadable {
+        /// As the study names it.
+        named: String,
+        /// Why not.
+        error: io::Error,
+    },
+    /// There is no page in the HAR.
+    #[error("{named:?}: {error}")]
+    Har {
+        /// As the study names it.
+        named: String,
+        /// Why not.
+        error: HarError,
+    },
+    /// It is an address.
+    #[error(
+        "{0:?} is an address, and nothing is fetched from there: record the page as a HAR in your browser's \
+         developer tools, and name that file (docs/page-loads.md)"
+    )]
+    Address(String),
+    /// It is neither a model nor a HAR.
+    #[error(
+        "there is no page {text:?}, and no file that ends in {ending}: {}",
+        nearest(text, Named::ALL.map(Named::name))
+    )]
+    Unknown {
+        /// The text.
+        text: String,
+        /// How names of HARs end.
+        ending: &'static str,
+    },
+    /// The model makes none.
+    #[error(transparent)]
+    Model(#[from] lastbyte_page::PageError),
+    /// A HAR has its own origins.
+    #[error(
+        "{origins} origins are for a model, and {named} says itself which it has: leave origins out"
+    )]
+    Origins {
+        /// How many were asked for.
+        origins: u32,
+        /// The HAR, as the study names it.
+        named: String,
+    },
 }
 
 /// Reads one of the names that there are.

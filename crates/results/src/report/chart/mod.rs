@@ -26,6 +26,7 @@ pub(super) use bars::{Bar, Bars};
 pub(super) use cdf::{Cdf, Curve};
 pub(super) use dots::{Dot, Dots};
 pub(super) use lines::{Intervals, Line, Lines, Point, Shape, reached};
+pub use png::DrawError;
 pub(super) use png::Painter;
 pub(super) use steps::{StepLine, Steps};
 

@@ -2,12 +2,18 @@
 
 use std::convert::Infallible;
 
+use thiserror::Error;
+
+/// Why a figure can't be drawn in another form: never, as there is none.
+#[derive(Debug, Error)]
+pub enum DrawError {}
+
 /// There is none.
 pub(in super::super) struct Painter(Infallible);
 
 impl Painter {
     /// None: drawings are written as they are.
-    pub(in super::super) fn find() -> Result<Option<Painter>, String> {
+    pub(in super::super) fn find() -> Result<Option<Painter>, DrawError> {
         Ok(None)
     }
 
@@ -15,12 +21,12 @@ impl Painter {
     pub(in super::super) fn forms(
         &self,
         _svg: &str,
-    ) -> Result<Vec<(&'static str, Vec<u8>)>, String> {
+    ) -> Result<Vec<(&'static str, Vec<u8>)>, DrawError> {
         match self.0 {}
     }
 
     /// Never called.
-    pub(in super::super) fn png_as_large(&self, _svg: &str) -> Result<Vec<u8>, String> {
+    pub(in super::super) fn png_as_large(&self, _svg: &str) -> Result<Vec<u8>, DrawError> {
         match self.0 {}
     }
 }

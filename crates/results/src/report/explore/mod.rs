@@ -14,7 +14,7 @@ use lastbyte_sizes::{KeyAlgorithm, PemFiles, framing};
 use maud::{Markup, PreEscaped, html};
 use serde::Serialize;
 
-pub use probe::{HelloRetry, Probe};
+pub use probe::{HelloRetry, Probe, ProbeProblem};
 
 use self::sizes::{Sizes, supposed_name};
 use super::document::{Head, document};

@@ -1,7 +1,8 @@
 //! What a probe found of a server, as far as a page can draw it.
 
-use lastbyte_probe::{Certainty, Document};
+use lastbyte_probe::{Certainty, Document, DocumentError};
 use lastbyte_sizes::{Group, Host, KeyAlgorithm, framing};
+use thiserror::Error;
 
 use super::sizes::MOST_CERTIFICATES;
 use crate::explain::{self, Shown, USUAL_GROUP};
@@ -50,6 +51,30 @@ pub enum HelloRetry {
     Yes,
 }
 
+/// Why a probe can't be drawn.
+#[derive(Debug, Error)]
+pub enum ProbeProblem {
+    /// It is no probe's document.
+    #[error(transparent)]
+    Document(#[from] DocumentError),
+    /// It is of no server.
+    #[error("host: {0:?} is no NAME:PORT such as example.com:443")]
+    Host(String),
+    /// There is nothing to draw.
+    #[error("chain: no certificate was seen: probe again")]
+    NoChain,
+    /// There is more than a page can have.
+    #[error(
+        "chain: {count} certificates in {bytes} bytes: at most {MOST_CERTIFICATES} in {MOST_CHAIN} are drawn"
+    )]
+    LongChain {
+        /// How many certificates were seen.
+        count: usize,
+        /// How many bytes they have.
+        bytes: usize,
+    },
+}
+
 /// What a number may be on a page: from, to, and in what unit.
 type Range = (f64, f64, &'static str);
 
@@ -69,9 +94,8 @@ impl Probe {
     /// # Errors
     ///
     /// What is wrong with it, where, and the mend, in one line.
-    pub fn read(text: &str) -> Result<Probe, String> {
-        let document = Document::read(text).map_err(|error| error.to_string())?;
-        Probe::of(&document)
+    pub fn read(text: &str) -> Result<Probe, ProbeProblem> {
+        Probe::of(&Document::read(text)?)
     }
 
     /// What a page can draw of it.
@@ -79,22 +103,17 @@ impl Probe {
     /// # Errors
     ///
     /// What keeps it from being drawn at all, in one line.
-    pub fn of(document: &Document) -> Result<Probe, String> {
+    pub fn of(document: &Document) -> Result<Probe, ProbeProblem> {
         let host = &document.host;
         if Host::parse(host).is_none() || host.contains('/') {
-            return Err(format!(
-                "host: {:?} is no NAME:PORT such as example.com:443",
-                host.chars().take(60).collect::<String>()
-            ));
+            return Err(ProbeProblem::Host(host.chars().take(60).collect()));
         }
         let Some(chain) = Shown::seen(document) else {
-            return Err("chain: no certificate was seen: probe again".to_owned());
+            return Err(ProbeProblem::NoChain);
         };
         let (count, bytes) = (chain.certificates.len(), chain.certificate_bytes());
         if count > MOST_CERTIFICATES || bytes > MOST_CHAIN {
-            return Err(format!(
-                "chain: {count} certificates in {bytes} bytes: at most {MOST_CERTIFICATES} in {MOST_CHAIN} are drawn"
-            ));
+            return Err(ProbeProblem::LongChain { count, bytes });
         }
         let mut notes = Vec::new();
         let group = match &document.group {

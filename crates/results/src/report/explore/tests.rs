@@ -390,7 +390,7 @@ fn what_is_no_probe_is_told_in_a_line() {
     ];
     let lines: Vec<String> = texts
         .iter()
-        .map(|text| Probe::read(text).unwrap_err())
+        .map(|text| Probe::read(text).unwrap_err().to_string())
         .collect();
     assert!(lines.iter().all(|line| !line.contains('\n')), "{lines:#?}");
     insta::assert_snapshot!(lines.join("\n"));
@@ -406,7 +406,8 @@ proptest! {
             format!(r#"{{"version":1,"host":{host},"rtt_ms":{rtt},"chain":[{{"algorithm":"{algorithm}","bytes":{bytes}}}]}}"#)
         }),
     ]) {
-        if let Err(line) = Probe::read(&text) {
+        if let Err(problem) = Probe::read(&text) {
+            let line = problem.to_string();
             prop_assert!(!line.contains('\n') && line.chars().count() < 400, "{}", line);
         }
     }

@@ -48,7 +48,7 @@ fn of(searched: &Searched, found: &Found) -> Value {
         "edges": if told.is_none() { Some::<Vec<Value>>(exact) } else { None },
         "change_points": told,
         "arithmetic": found.arithmetic.as_ref().ok().map(|edges| edges.iter().map(computed).collect::<Vec<_>>()),
-        "no_arithmetic": found.arithmetic.as_ref().err(),
+        "no_arithmetic": found.arithmetic.as_ref().err().map(ToString::to_string),
         "sizes": line.collect::<Vec<_>>(),
     })
 }

@@ -142,7 +142,7 @@ fn rows(found: &Found, arm: &Arm) -> Vec<Row> {
         });
     }
     if let (Some(row), Err(problem)) = (rows.first_mut(), &found.arithmetic) {
-        row.note = Some(problem.clone());
+        row.note = Some(problem.to_string());
     }
     if let Some(row) = rows.first_mut() {
         row.arm.clone_from(&arm.name);

@@ -4,7 +4,7 @@ use super::described;
 use super::figure::{Drawn, draw};
 use super::findings::Findings;
 use super::plan::{Content, Number};
-use crate::report::chart::{Chart, Painter};
+use crate::report::chart::{Chart, DrawError, Painter};
 use crate::report::escape::csv_field;
 use crate::report::search;
 use crate::study::Parameter;
@@ -33,10 +33,10 @@ pub struct Drawing {
 /// # Errors
 ///
 /// What can't be drawn in another form, in one line.
-pub fn figures(findings: &Findings) -> Result<(Vec<FigureFiles>, Option<String>), String> {
+pub fn figures(findings: &Findings) -> Result<(Vec<FigureFiles>, Option<String>), DrawError> {
     let (painter, note) = match Painter::find() {
         Ok(painter) => (painter, None),
-        Err(problem) => (None, Some(problem)),
+        Err(problem) => (None, Some(problem.to_string())),
     };
     let mut files = Vec::new();
     for searched in &findings.searched {
@@ -77,14 +77,14 @@ fn drawings(
     heading: &str,
     foot: &str,
     painter: Option<&Painter>,
-) -> Result<Vec<(&'static str, Drawing)>, String> {
+) -> Result<Vec<(&'static str, Drawing)>, DrawError> {
     if chart.panels.is_empty() {
         return Ok(Vec::new());
     }
     let of = |svg: String| {
         let others = painter.map(|painter| painter.forms(&svg)).transpose()?;
         let others = others.unwrap_or_default();
-        Ok::<_, String>(Drawing { svg, others })
+        Ok::<_, DrawError>(Drawing { svg, others })
     };
     Ok(vec![
         ("", of(chart.file())?),

@@ -1,14 +1,17 @@
 //! All that a page tells of a run, from its folder.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::time::Duration;
+
+use thiserror::Error;
 
 use crate::report::inside::Inside;
 use crate::report::waterfall::Loaded;
 use crate::results::{
     ArmSummary, CellSummary, Dataset, Environment, Estimate, FolderError, Group, Measurements,
-    Metric, MetricSummary, Percent, Percentile, Progress, Sample, SampleKey, Summary, baseline,
-    family, groups,
+    Metric, MetricSummary, Missing, Percent, Percentile, Progress, Sample, SampleKey, Summary,
+    baseline, family, groups,
 };
 use crate::search::Searched;
 use crate::study::{
@@ -24,7 +27,25 @@ pub(super) struct Answer {
     /// Of which percentile.
     pub(super) percentile: Percentile,
     /// In the unit of the quantity; why there is none, in one line.
-    pub(super) number: Result<Estimate<f64>, String>,
+    pub(super) number: Result<Estimate<f64>, Missing>,
+}
+
+/// A study is not the one that was run.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum OtherStudy {
+    /// Its parts are others.
+    #[error(
+        "\"{}\" measures something else than what was run: name the study that was run, in which only \
+         figures, published numbers and claims are others",
+        .0.display()
+    )]
+    Measures(PathBuf),
+    /// Its searches are others.
+    #[error(
+        "\"{}\" searches something else than what was run: name the study that was run",
+        .0.display()
+    )]
+    Searches(PathBuf),
 }
 
 /// What was measured, summarised.
@@ -208,13 +229,9 @@ impl Findings {
     /// # Errors
     ///
     /// When that measures something else.
-    pub fn drawn_by(self, study: Study) -> Result<Findings, String> {
+    pub fn drawn_by(self, study: Study) -> Result<Findings, OtherStudy> {
         if study.measures != self.study.measures {
-            return Err(format!(
-                "\"{}\" measures something else than what was run: name the study that was run, in which only \
-                 figures, published numbers and claims are others",
-                study.path.display()
-            ));
+            return Err(OtherStudy::Measures(study.path));
         }
         let asks = |study: &Study| -> Vec<_> {
             let searches = study.searches.iter().cloned();
@@ -225,10 +242,7 @@ impl Findings {
             unpublished.collect()
         };
         if asks(&study) != asks(&self.study) {
-            return Err(format!(
-                "\"{}\" searches something else than what was run: name the study that was run",
-                study.path.display()
-            ));
+            return Err(OtherStudy::Searches(study.path));
         }
         let mut searched = self.searched;
         for (searched, search) in searched.iter_mut().zip(&study.searches) {
@@ -281,7 +295,7 @@ impl Findings {
         &self,
         group: &Group,
         question: &Question,
-    ) -> Result<Vec<Option<Estimate<f64>>>, String> {
+    ) -> Result<Vec<Option<Estimate<f64>>>, Missing> {
         if !self.is_summarised(group, question) {
             return self.times.numbers(&self.study, question, group);
         }
@@ -317,15 +331,12 @@ impl Findings {
         group: &Group,
         question: &Question,
         distance: Distance<'_>,
-    ) -> Result<Vec<Option<Estimate<f64>>>, String> {
+    ) -> Result<Vec<Option<Estimate<f64>>>, Missing> {
         let baseline = baseline(&self.study, group)?;
         let other = distance.of.unwrap_or(baseline);
         let arms = [&*question.arm, other].map(|arm| self.arm_summary(group, arm));
         let [Some(own), Some(than)] = arms else {
-            return Err(format!(
-                "{} or {other} was not measured there",
-                question.arm
-            ));
+            return Err(Missing::OneOf(question.arm.clone(), other.to_owned()));
         };
         let [now, then] = [own, than].map(|arm| arm.metric(question.metric));
         let time = |metric: &MetricSummary, percentile: &Percentile| {
@@ -400,7 +411,7 @@ impl Findings {
         &self,
         group: &Group,
         question: &Question,
-    ) -> Result<Vec<Option<Estimate<f64>>>, String> {
+    ) -> Result<Vec<Option<Estimate<f64>>>, Missing> {
         self.check_samples(group, question)?;
         self.numbers(group, question)
     }
@@ -417,7 +428,7 @@ impl Findings {
                 percentile: *percentile,
                 number: known.clone().and_then(|numbers| {
                     let number = numbers.get(index).copied().flatten();
-                    number.ok_or_else(|| "connections failed, or there is no such time".to_owned())
+                    number.ok_or(Missing::NoTime)
                 }),
             };
             let percentiles = question.percentiles.iter().enumerate();
@@ -427,7 +438,7 @@ impl Findings {
     }
 
     /// Whether the summarised samples of a question may be trusted. Who resamples asks for himself.
-    fn check_samples(&self, group: &Group, question: &Question) -> Result<(), String> {
+    fn check_samples(&self, group: &Group, question: &Question) -> Result<(), Missing> {
         if !self.is_summarised(group, question) {
             return Ok(());
         }

@@ -24,7 +24,7 @@ mod verdict;
 mod waterfall;
 
 pub use files::{Drawing, FigureFiles, figures};
-pub use findings::Findings;
+pub use findings::{Findings, OtherStudy};
 pub use flights::closest;
 pub use page::{SO_FAR, page};
 pub use share::share;

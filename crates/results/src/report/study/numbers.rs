@@ -322,7 +322,7 @@ pub(super) mod quantity {
     /// The same in this unit.
     pub(in super::super) fn measured_in(unit: Unit, answer: &Answer) -> String {
         match &answer.number {
-            Err(reason) => reason.clone(),
+            Err(reason) => reason.to_string(),
             Ok(Estimate { value, interval }) => {
                 let told = digits(unit, *value);
                 let interval = text::interval(interval, |end| digits(unit, end));

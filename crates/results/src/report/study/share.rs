@@ -4,7 +4,7 @@ use super::findings::Findings;
 use super::overview::{ONE_NETWORK, Overview};
 use super::page::title;
 use super::statement::{Source, in_text, statements};
-use crate::report::chart::{Painter, file_style, wrapped};
+use crate::report::chart::{DrawError, Painter, file_style, wrapped};
 use crate::report::svg::Svg;
 
 /// What previews of pages have (the Open Graph protocol's usual 1.91 to 1), in pixels.
@@ -31,7 +31,7 @@ svg .cell.sooner { fill: var(--sooner) }
 /// # Errors
 ///
 /// When there is no font to draw with, in one line with the hint.
-pub fn share(findings: &Findings) -> Result<Option<Vec<u8>>, String> {
+pub fn share(findings: &Findings) -> Result<Option<Vec<u8>>, DrawError> {
     let painter = Painter::find()?;
     painter
         .map(|painter| painter.png_as_large(&picture(findings)))

@@ -423,12 +423,17 @@ fn number(field: &Field) -> Result<f64, StudyError> {
     number.ok_or_else(|| field.error(StudyProblem::Value(format!("{text} is no number"))))
 }
 
+/// The text is no [`Bounds`].
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} are no bounds: write some such as \"0..5\" or \"..15\"")]
+pub struct NoBounds(String);
+
 impl std::str::FromStr for Bounds {
-    type Err = String;
+    type Err = NoBounds;
 
     /// `0..5`, `..15` or `20..`
-    fn from_str(text: &str) -> Result<Bounds, String> {
-        let wrong = || format!("{text:?} are no bounds: write some such as \"0..5\" or \"..15\"");
+    fn from_str(text: &str) -> Result<Bounds, NoBounds> {
+        let wrong = || NoBounds(text.to_owned());
         let (least, most) = text.split_once("..").ok_or_else(wrong)?;
         let end = |text: &str| match text.trim() {
             "" => Ok(None),

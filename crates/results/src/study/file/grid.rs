@@ -8,6 +8,7 @@ use super::keys::{self, names};
 use super::table::{Field, Table};
 use super::{MOST_CELLS, StudyError, StudyProblem};
 use crate::study::parameter::Reading;
+use crate::study::value::ParameterError;
 use crate::study::{Cell, NamedNetwork, Parameter, Population, StudyFolder};
 
 /// The keys of a link.
@@ -198,7 +199,7 @@ pub(super) fn cells(
     // What is drawn is seen to connection by connection.
     let mut checked = cells.iter().filter(|_| drawn.0.is_none());
     match checked.find_map(|cell| cell.check().err()) {
-        Some(problem) => Err(table.error(StudyProblem::Value(problem))),
+        Some(problem) => Err(table.error(StudyProblem::Value(problem.to_string()))),
         None => Ok(cells),
     }
 }
@@ -221,7 +222,7 @@ impl PartialEq for Text {
 fn text(
     field: &Field,
     parameter: Parameter,
-    check: impl Fn(&str) -> Result<(), String>,
+    check: impl Fn(&str) -> Result<(), ParameterError>,
 ) -> Result<Text, StudyError> {
     let text = match parameter.reading() {
         Reading::Whole(range) => field.whole(range.clone())?.to_string(),
@@ -278,7 +279,7 @@ impl<T: Clone> Grid<T> {
         &mut self,
         table: &Table,
         parameter: Parameter,
-        set: impl Fn(&mut T, &str) -> Result<(), String>,
+        set: impl Fn(&mut T, &str) -> Result<(), ParameterError>,
     ) -> Result<(), StudyError> {
         let first = self.points.first().cloned();
         let check = |text: &str| {

@@ -525,7 +525,9 @@ fn listed(field: &Field) -> Result<Listed, StudyError> {
         if let Some(cells) = column(parameter.name())? {
             for cell in &cells {
                 let wrong = |problem| field.error(StudyProblem::Value(problem));
-                parameter.checked(cell).map_err(wrong)?;
+                parameter
+                    .checked(cell)
+                    .map_err(|problem| wrong(problem.to_string()))?;
             }
             values.push((parameter, cells));
         }

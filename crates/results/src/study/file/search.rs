@@ -1,6 +1,7 @@
 //! Where a study file has edges searched.
 
 use lastbyte_link::Bytes;
+use thiserror::Error;
 
 use super::keys::{self, names};
 use super::table::{Field, Table};
@@ -68,7 +69,7 @@ impl File {
             )));
         }
         check_sizes(&search, &to_field)?;
-        check(&search).map_err(|problem| table.error(StudyProblem::Value(problem)))?;
+        check(&search).map_err(|problem| table.error(StudyProblem::Value(problem.to_string())))?;
         Ok(search)
     }
 }
@@ -106,8 +107,26 @@ fn check_sizes(search: &Search, to: &Field) -> Result<(), StudyError> {
     }
 }
 
+/// Why a search finds nothing.
+#[derive(Debug, Error)]
+enum NothingToFind {
+    #[error("arm {arm:?} can't grow: {problem}; name one whose chain is made, without :BYTESB")]
+    CantGrow { arm: String, problem: &'static str },
+    #[error("\"connections\" of a search is a number: so many for each size")]
+    Connections,
+    #[error("without an RTT nothing steps: give links one")]
+    NoRtt,
+    #[error("there is no {0} without a response: add data = \"1KiB\"")]
+    NoMetric(Metric),
+    #[error(
+        "{connections} connections of each size tell no step from luck where packets are lost or delayed at \
+         random: use {least} or more"
+    )]
+    Luck { connections: u32, least: u32 },
+}
+
 /// Whether there is something to be found.
-fn check(search: &Search) -> Result<(), String> {
+fn check(search: &Search) -> Result<(), NothingToFind> {
     let Experiment {
         arms,
         cells,
@@ -122,30 +141,26 @@ fn check(search: &Search) -> Result<(), String> {
             }
             ArmChain::Made(_) => continue,
         };
-        return Err(format!(
-            "arm {:?} can't grow: {problem}; name one whose chain is made, without :BYTESB",
-            arm.name
-        ));
+        return Err(NothingToFind::CantGrow {
+            arm: arm.name.clone(),
+            problem,
+        });
     }
     let Connections::Fixed(connections) = connections else {
-        return Err("\"connections\" of a search is a number: so many for each size".to_owned());
+        return Err(NothingToFind::Connections);
     };
     for cell in cells {
         if cell.link.rtt().is_zero() {
-            return Err("without an RTT nothing steps: give links one".to_owned());
+            return Err(NothingToFind::NoRtt);
         }
         if !cell.metrics().contains(&search.metric) {
-            return Err(format!(
-                "there is no {} without a response: add data = \"1KiB\"",
-                search.metric
-            ));
+            return Err(NothingToFind::NoMetric(search.metric));
         }
         if Search::has_luck(cell) && *connections < Search::LEAST_WITH_LUCK {
-            return Err(format!(
-                "{connections} connections of each size tell no step from luck where packets are lost or delayed at \
-                 random: use {} or more",
-                Search::LEAST_WITH_LUCK
-            ));
+            return Err(NothingToFind::Luck {
+                connections: *connections,
+                least: Search::LEAST_WITH_LUCK,
+            });
         }
     }
     Ok(())

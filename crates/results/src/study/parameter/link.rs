@@ -29,7 +29,7 @@ pub(super) static RTT: Spec = Spec {
     place: Place::Link(Access {
         get: |link| Value::Time(link.rtt()),
         set: |link, text, _| {
-            let rtt = parse_duration(text).map_err(|error| error.to_string())?;
+            let rtt = parse_duration(text)?;
             let halves = Link::symmetric(rtt, Direction::default());
             link.forward.delay = halves.forward.delay;
             link.backward.delay = halves.backward.delay;
@@ -60,7 +60,7 @@ pub(super) static RATE: Spec = Spec {
                 Ok(())
             }
             _ => {
-                direction.rate = Some(text.parse().map_err(|error| format!("{error}"))?);
+                direction.rate = Some(text.parse()?);
                 Ok(())
             }
         },
@@ -104,7 +104,7 @@ pub(super) static JITTER: Spec = Spec {
     place: Place::Direction(Access {
         get: |direction| Value::Time(direction.jitter),
         set: |direction, text, _| {
-            direction.jitter = parse_duration(text).map_err(|error| error.to_string())?;
+            direction.jitter = parse_duration(text)?;
             Ok(())
         },
     }),
@@ -128,8 +128,7 @@ pub(super) static JITTER_DISTRIBUTION: Spec = Spec {
     place: Place::Direction(Access {
         get: |direction| Value::Text(direction.distribution.to_string()),
         set: |direction, text, folder: &StudyFolder| {
-            let loaded = load_distribution(text, folder);
-            direction.distribution = loaded.map_err(|error| error.to_string())?;
+            direction.distribution = load_distribution(text, folder)?;
             Ok(())
         },
     }),

@@ -45,7 +45,7 @@ pub(super) static THINK: Spec = Spec {
     place: Place::Cell(Access {
         get: |cell| Value::Time(cell.think),
         set: |cell, text, _| {
-            cell.think = parse_duration(text).map_err(|error| error.to_string())?;
+            cell.think = parse_duration(text)?;
             Ok(())
         },
     }),

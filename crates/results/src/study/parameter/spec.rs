@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use lastbyte_link::{Bytes, Direction, Link, Loss, Rate, format_duration};
 
+use crate::study::value::ParameterError;
 use crate::study::{Cell, StudyFolder};
 
 /// All that there is to know of a parameter.
@@ -82,7 +83,7 @@ pub(in crate::study) struct Access<T> {
     pub(in crate::study) set: Set<T>,
 }
 
-pub(in crate::study) type Set<T> = fn(&mut T, &str, &StudyFolder) -> Result<(), String>;
+pub(in crate::study) type Set<T> = fn(&mut T, &str, &StudyFolder) -> Result<(), ParameterError>;
 
 /// What a parameter is.
 #[derive(Clone, Debug, PartialEq)]
@@ -157,10 +158,10 @@ impl fmt::Display for Value {
 }
 
 /// Reads what is written as its type writes it.
-pub(in crate::study) fn read<T: FromStr<Err: fmt::Display>>(
-    value: &mut T,
-    text: &str,
-) -> Result<(), String> {
-    *value = text.parse().map_err(|error: T::Err| error.to_string())?;
+pub(in crate::study) fn read<T>(value: &mut T, text: &str) -> Result<(), ParameterError>
+where
+    T: FromStr<Err: Into<ParameterError>>,
+{
+    *value = text.parse().map_err(Into::into)?;
     Ok(())
 }

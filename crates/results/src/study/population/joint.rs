@@ -188,7 +188,8 @@ impl Joint {
             }
             Meaning::Weight => {
                 let read = |(row, cell): (usize, &String)| {
-                    let written = number(cell).map_err(|problem| wrong(row, problem))?;
+                    let written =
+                        number(cell).map_err(|problem| wrong(row, problem.to_string()))?;
                     let number = written.parse::<f64>().ok();
                     let number = number.filter(|number| number.is_finite() && *number >= 0.0);
                     number.ok_or_else(|| {
@@ -217,15 +218,17 @@ impl Joint {
                     let value = match known.get(&cell) {
                         Some(value) => value.clone(),
                         None => {
-                            let written = number(&cell).map_err(|problem| wrong(row, problem))?;
-                            let text = format!("{written}{unit}");
-                            let value: Arc<str> = match cell.as_str() {
-                                "" => Err("there is nothing: fill the cell, or leave the row out"
-                                    .to_owned()),
-                                _ => parameter.checked(&text),
+                            const NOTHING: &str =
+                                "there is nothing: fill the cell, or leave the row out";
+                            let written =
+                                number(&cell).map_err(|problem| wrong(row, problem.to_string()))?;
+                            if cell.is_empty() {
+                                return Err(wrong(row, NOTHING.to_owned()));
                             }
-                            .map_err(|problem| wrong(row, problem))?
-                            .into();
+                            let value = parameter.checked(&format!("{written}{unit}"));
+                            let value: Arc<str> = value
+                                .map_err(|problem| wrong(row, problem.to_string()))?
+                                .into();
                             known.insert(cell, value.clone());
                             value
                         }
@@ -252,7 +255,10 @@ impl Joint {
             name: name.to_owned(),
             sha256: hex::encode(Sha256::digest(content)),
         };
-        Joint::new(table.map_err(JointProblem::File)?, Some(file))
+        Joint::new(
+            table.map_err(|error| JointProblem::File(error.to_string()))?,
+            Some(file),
+        )
     }
 
     /// The parameters that it has columns of.
