@@ -31,7 +31,10 @@ fuzz_target!(|bytes: &[u8]| {
 fn read(bytes: &[u8]) {
     match Packed::read(bytes) {
         Ok(packed) => assert_eq!(Packed::read(&packed.write().unwrap()), Ok(packed)),
-        Err(problem) => assert!(!problem.chars().any(char::is_control), "{problem:?}"),
+        Err(problem) => assert!(
+            !problem.to_string().chars().any(char::is_control),
+            "{problem:?}"
+        ),
     }
 }
 

@@ -12,6 +12,7 @@ use openssl::stack::Stack;
 use openssl::x509::store::X509StoreRef;
 use openssl::x509::verify::{X509CheckFlags, X509VerifyParamRef};
 use openssl::x509::{X509, X509PurposeId, X509Ref, X509StoreContext, X509VerifyResult};
+use thiserror::Error;
 
 use crate::fallback::Fallback;
 use crate::openssl::{ffi, reason};
@@ -123,7 +124,8 @@ pub fn validate(delivered: Delivered, name: &str, trust: &Trust<'_>) -> Result<O
     check_kind(delivered.part, lowest, &certificates)
         .map_err(|reason| invalid(reason.to_owned()))?;
     let host = (delivered.part == Part::EndEntity).then_some(name);
-    verify(lowest, &certificates, host, trust).map_err(invalid)?;
+    let verified = verify(lowest, &certificates, host, trust);
+    verified.map_err(|problem| invalid(problem.to_string()))?;
     Ok(Offer {
         part: delivered.part,
         digest: delivered.list.digest(),
@@ -207,13 +209,22 @@ fn check_kind(part: Part, lowest: &X509Ref, all: &[X509]) -> Result<(), &'static
     }
 }
 
+/// A chain leads to no anchor.
+#[derive(Debug, Error)]
+enum Unverified {
+    #[error("{}", .0.error_string())]
+    Path(X509VerifyResult),
+    #[error("{}", reason(.0))]
+    OpenSsl(#[source] ErrorStack),
+}
+
 /// That a chain leads from `lowest` over the others to an anchor.
 fn verify(
     lowest: &X509Ref,
     certificates: &[X509],
     host: Option<&str>,
     trust: &Trust<'_>,
-) -> Result<(), String> {
+) -> Result<(), Unverified> {
     let at = trust.at.duration_since(SystemTime::UNIX_EPOCH);
     let at = at.map_or(0, |since| since.as_secs()) as libc::time_t;
     let verified = || {
@@ -237,8 +248,8 @@ fn verify(
     };
     match verified() {
         Ok(X509VerifyResult::OK) => Ok(()),
-        Ok(result) => Err(result.error_string().to_owned()),
-        Err(error) => Err(reason(&error).to_owned()),
+        Ok(result) => Err(Unverified::Path(result)),
+        Err(error) => Err(Unverified::OpenSsl(error)),
     }
 }
 

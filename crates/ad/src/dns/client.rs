@@ -248,8 +248,8 @@ impl Upstream {
             None => Connection::new(stream, patience),
             Some(tls) => match tls.connect(stream).await {
                 Ok(stream) => Connection::new(stream, patience),
-                Err(reason) => {
-                    let at = Instant::now();
+                Err(error) => {
+                    let (reason, at) = (error.to_string(), Instant::now());
                     *last = Last::Refused {
                         reason: reason.clone(),
                         at,

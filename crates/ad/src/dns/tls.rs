@@ -5,6 +5,8 @@ use std::pin::Pin;
 
 use openssl::error::ErrorStack;
 use openssl::ssl::{Ssl, SslContext, SslMethod, SslVerifyMode, SslVersion};
+use openssl::x509::X509VerifyResult;
+use thiserror::Error;
 use tokio::net::TcpStream;
 use tokio_openssl::SslStream;
 
@@ -19,6 +21,17 @@ pub struct TlsServer {
     context: SslContext,
     /// A name or an address.
     identity: String,
+}
+
+/// There is no connection to a DNS server by TLS.
+#[derive(Debug, Error)]
+pub(super) enum TlsError {
+    #[error("{}", lastbyte_providers::reason(.0))]
+    OpenSsl(#[from] ErrorStack),
+    #[error("{}", words(.0))]
+    Handshake(#[source] openssl::ssl::Error),
+    #[error("its certificate is not accepted: {0}")]
+    Certificate(X509VerifyResult),
 }
 
 impl TlsServer {
@@ -42,17 +55,17 @@ impl TlsServer {
         })
     }
 
-    pub(super) async fn connect(&self, stream: TcpStream) -> Result<SslStream<TcpStream>, String> {
-        let ssl = self
-            .ssl()
-            .map_err(|error| lastbyte_providers::reason(&error))?;
-        let mut stream =
-            SslStream::new(ssl, stream).map_err(|error| lastbyte_providers::reason(&error))?;
+    pub(super) async fn connect(
+        &self,
+        stream: TcpStream,
+    ) -> Result<SslStream<TcpStream>, TlsError> {
+        let ssl = self.ssl()?;
+        let mut stream = SslStream::new(ssl, stream)?;
         match Pin::new(&mut stream).connect().await {
             Ok(()) => Ok(stream),
             Err(error) => Err(match stream.ssl().verify_result() {
-                openssl::x509::X509VerifyResult::OK => words(&error),
-                problem => format!("its certificate is not accepted: {problem}"),
+                X509VerifyResult::OK => TlsError::Handshake(error),
+                problem => TlsError::Certificate(problem),
             }),
         }
     }

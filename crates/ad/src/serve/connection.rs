@@ -12,10 +12,12 @@ use std::time::Duration;
 
 use lastbyte_flights::flights_needed;
 use nix::sys::socket::{MsgFlags, recv};
+use openssl::error::ErrorStack;
 use openssl::ssl::{ErrorCode, NameType, Ssl};
 use pqtlsad::flight::InitialWindow;
 use pqtlsad::openssl::server;
 use pqtlsad::server::Selection;
+use thiserror::Error;
 use tokio::io::{AsyncWriteExt, Interest};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
@@ -64,6 +66,33 @@ struct Failure {
     what: &'static str,
     reason: String,
     told: Counted,
+}
+
+/// Why there is no session with a client.
+#[derive(Debug, Error)]
+enum NoHandshake {
+    #[error("not done in time")]
+    Late,
+    #[error("{MADE_ROOM}")]
+    MadeRoom,
+    #[error(transparent)]
+    Stream(#[from] io::Error),
+    #[error("{}", lastbyte_providers::reason(.0))]
+    OpenSsl(#[from] ErrorStack),
+    #[error("no chain is for the name that it asks for")]
+    UnknownName,
+    #[error("it asks for no name")]
+    NoName,
+    #[error("it could not be computed")]
+    NotComputed,
+    /// As OpenSSL has it, without what differs from client to client.
+    #[error("{reason}")]
+    Tls { reason: String },
+    #[error(
+        "{reason}: the client can't verify {algorithms}, and the name has no other chain; {}",
+        chains::CLASSICAL_HINT
+    )]
+    PostQuantumAlone { reason: String, algorithms: String },
 }
 
 /// Whether a failure was counted and is in the log already.
@@ -184,7 +213,7 @@ impl Server {
                 self.served
                     .handshakes_failed
                     .fetch_add(1, Ordering::Relaxed);
-                return Err(Failure::new(HANDSHAKE, reason));
+                return Err(Failure::new(HANDSHAKE, reason.to_string()));
             }
         };
         place.is_established();
@@ -310,11 +339,12 @@ impl Server {
         stream: TcpStream,
         entry: &mut Entry,
         place: &Place,
-    ) -> Result<Client, String> {
+    ) -> Result<Client, NoHandshake> {
         let source = entry.client.ip().into();
         let until = Instant::now() + self.config.limits.handshake;
         // Whoever it waits for costs no more than a socket.
-        bounded(place, until, hello(&stream)).await?;
+        let hello = async { Ok(hello(&stream).await?) };
+        bounded(place, until, hello).await?;
         place.begins();
         bounded(place, until, self.shake(stream, source, &mut entry.asked)).await
     }
@@ -324,13 +354,10 @@ impl Server {
         stream: TcpStream,
         source: Source,
         asked: &mut Option<String>,
-    ) -> Result<Client, String> {
-        let mut ssl =
-            Ssl::new(&self.context).map_err(|error| lastbyte_providers::reason(&error))?;
-        server::stop_at_client_hello(&mut ssl, self.config.unknown_names)
-            .map_err(|error| lastbyte_providers::reason(&error))?;
-        let mut stream = SslStream::new(ssl, FlightStream::new(stream))
-            .map_err(|error| lastbyte_providers::reason(&error))?;
+    ) -> Result<Client, NoHandshake> {
+        let mut ssl = Ssl::new(&self.context)?;
+        server::stop_at_client_hello(&mut ssl, self.config.unknown_names)?;
+        let mut stream = SslStream::new(ssl, FlightStream::new(stream))?;
         loop {
             let accepted = Pin::new(&mut stream).accept().await;
             *asked = server::asked(stream.ssl()).map(str::to_owned);
@@ -340,11 +367,10 @@ impl Server {
                 Err(error) if error.code() == ErrorCode::WANT_CLIENT_HELLO_CB => {}
                 // Which name is in the access log: clients choose it, and causes are counted.
                 Err(_) if server::is_refused(stream.ssl()) => {
-                    let problem = match asked {
-                        Some(_) => "no chain is for the name that it asks for",
-                        None => "it asks for no name",
-                    };
-                    return Err(problem.to_owned());
+                    return Err(match asked {
+                        Some(_) => NoHandshake::UnknownName,
+                        None => NoHandshake::NoName,
+                    });
                 }
                 Err(error) => return Err(self.explained(&error, asked.as_deref())),
             }
@@ -356,7 +382,7 @@ impl Server {
             let (computed, polled) = signers
                 .run(source, stream, compute)
                 .await
-                .ok_or("it could not be computed")?;
+                .ok_or(NoHandshake::NotComputed)?;
             stream = computed;
             match polled {
                 Poll::Ready(Ok(())) => break,
@@ -371,21 +397,18 @@ impl Server {
     }
 
     /// Why a handshake with a client that asked for `name` failed, and what to do where it is this server's affair.
-    fn explained(&self, error: &openssl::ssl::Error, name: Option<&str>) -> String {
+    fn explained(&self, error: &openssl::ssl::Error, name: Option<&str>) -> NoHandshake {
         let reason = reason(error);
         let (NO_SIGNATURE, Some(chains)) = (reason.as_str(), &self.chains) else {
-            return reason;
+            return NoHandshake::Tls { reason };
         };
         let chains = chains.load();
         let Selection::Whole(sent) = chains.select(name, None) else {
-            return reason;
+            return NoHandshake::Tls { reason };
         };
         match chains::post_quantum_alone(sent.iter().map(|chain| &***chain)) {
-            Some(algorithms) => format!(
-                "{reason}: the client can't verify {algorithms}, and the name has no other chain; {}",
-                chains::CLASSICAL_HINT
-            ),
-            None => reason,
+            Some(algorithms) => NoHandshake::PostQuantumAlone { reason, algorithms },
+            None => NoHandshake::Tls { reason },
         }
     }
 }
@@ -394,33 +417,30 @@ impl Server {
 async fn bounded<T>(
     place: &Place,
     until: Instant,
-    step: impl Future<Output = Result<T, String>>,
-) -> Result<T, String> {
+    step: impl Future<Output = Result<T, NoHandshake>>,
+) -> Result<T, NoHandshake> {
     tokio::select! {
-        done = timeout_at(until, step) => done.unwrap_or_else(|_| Err("not done in time".to_owned())),
-        () = place.has_to_go() => Err(MADE_ROOM.to_owned()),
+        done = timeout_at(until, step) => done.unwrap_or_else(|_| Err(NoHandshake::Late)),
+        () = place.has_to_go() => Err(NoHandshake::MadeRoom),
     }
 }
 
 /// Until a client has sent a whole record, in which a ClientHello begins, or what can't become one: OpenSSL knows what to
 /// answer.
-async fn hello(stream: &TcpStream) -> Result<(), String> {
-    let come = async {
-        stream.set_nodelay(true)?;
-        loop {
-            let ready = stream.ready(Interest::READABLE).await?;
-            // There is no more to come.
-            if ready.is_read_closed() {
-                return Ok(());
-            }
-            // Tokio takes what was just accepted for readable, and what is peeked at for read.
-            match stream.try_io(Interest::READABLE, || peek_record(stream)) {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                done => return done,
-            }
+async fn hello(stream: &TcpStream) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    loop {
+        let ready = stream.ready(Interest::READABLE).await?;
+        // There is no more to come.
+        if ready.is_read_closed() {
+            return Ok(());
         }
-    };
-    come.await.map_err(|error: io::Error| error.to_string())
+        // Tokio takes what was just accepted for readable, and what is peeked at for read.
+        match stream.try_io(Interest::READABLE, || peek_record(stream)) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            done => return done,
+        }
+    }
 }
 
 /// Would block for as long as a record is not whole.

@@ -13,6 +13,7 @@ use lastbyte_files::{Draft, Links};
 use nix::unistd::geteuid;
 use openssl::error::ErrorStack;
 use pqtlsad::server::{Chain, Chains};
+use thiserror::Error;
 use zeroize::Zeroizing;
 
 use super::{ServeError, chains};
@@ -234,18 +235,30 @@ fn of_openssl(error: ErrorStack) -> io::Error {
     io::Error::other(lastbyte_providers::reason(&error))
 }
 
-fn read(path: &Path) -> Result<(Chain, Option<SystemTime>), String> {
+/// Why a file of a chain is not used.
+#[derive(Debug, Error)]
+enum Useless {
+    #[error(transparent)]
+    Unreadable(#[from] io::Error),
+    #[error("it holds another chain than its name says")]
+    Name,
+    #[error("its first line says neither \"current\" nor until when")]
+    FirstLine,
+    #[error("{0}")]
+    Chain(#[source] chains::Unfit),
+}
+
+fn read(path: &Path) -> Result<(Chain, Option<SystemTime>), Useless> {
     let content = lastbyte_files::read_regular(path, MOST, Links::Refused).map(Zeroizing::new);
-    let content = content.map_err(|error| error.to_string())?;
-    let (chain, until) = parse(&content)?;
+    let (chain, until) = parse(&content?)?;
     let name = format!("{}.pem", chain.digest());
     match path.ends_with(&name) {
         true => Ok((chain, until)),
-        false => Err("it holds another chain than its name says".to_owned()),
+        false => Err(Useless::Name),
     }
 }
 
-fn parse(content: &[u8]) -> Result<(Chain, Option<SystemTime>), String> {
+fn parse(content: &[u8]) -> Result<(Chain, Option<SystemTime>), Useless> {
     let end = content.iter().position(|byte| *byte == b'\n');
     let first = content.get(..end.unwrap_or(0)).unwrap_or_default();
     let first = std::str::from_utf8(first).unwrap_or_default();
@@ -256,9 +269,9 @@ fn parse(content: &[u8]) -> Result<(Chain, Option<SystemTime>), String> {
     let until = match first.strip_prefix(UNTIL).map(time) {
         Some(Some(until)) => Some(until),
         None if first == CURRENT => None,
-        _ => return Err("its first line says neither \"current\" nor until when".to_owned()),
+        _ => return Err(Useless::FirstLine),
     };
-    let chain = chains::parse(content, content).map_err(|error| error.to_string())?;
+    let chain = chains::parse(content, content).map_err(Useless::Chain)?;
     Ok((chain, until))
 }
 

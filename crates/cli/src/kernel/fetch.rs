@@ -94,7 +94,7 @@ impl Fetch {
             }
             Some(_) | None => {}
         }
-        let packed = Packed::read(&bytes).map_err(refuse)?;
+        let packed = Packed::read(&bytes).map_err(|problem| refuse(problem.to_string()))?;
         // Until here, Ctrl-C leaves nothing behind; what follows takes a moment.
         interrupt().map_err(Failure::run)?;
         print(&match packed.take(Path::new(&name), cache)? {

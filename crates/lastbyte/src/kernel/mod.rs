@@ -38,7 +38,7 @@ pub use cache::{Cache, Kept};
 pub use digest::{Digest, sha256_of_file};
 pub use error::{GET, KernelError};
 pub use owner::foreign;
-pub use packed::{Packed, Taken};
+pub use packed::{Packed, PackedError, Taken};
 pub use progress::Progress;
 pub use released::is_released;
 

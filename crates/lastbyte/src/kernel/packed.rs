@@ -11,6 +11,7 @@ use flate2::read::GzDecoder;
 use flate2::{Compression, GzBuilder};
 use lastbyte_link::is_hidden;
 use tar::{Archive, Entry, EntryType, Header};
+use thiserror::Error;
 
 use super::cache::{self, Cache, remove_if_there};
 use super::digest::{Digest, sha256};
@@ -28,6 +29,59 @@ const LONGEST: usize = 300;
 pub struct Packed {
     info: KernelInfo,
     program: Vec<u8>,
+}
+
+/// A file holds no kernel that this machine could take: the end of a sentence about the file.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum PackedError {
+    /// It is no such archive.
+    #[error("is no kernel: it takes what `lastbyte kernel pack` writes")]
+    Unreadable,
+    /// It ends too soon.
+    #[error("is incomplete: get it again")]
+    Truncated,
+    /// A part is not there.
+    #[error("is no kernel: it has no {0:?}")]
+    Missing(&'static str),
+    /// There is something else in it.
+    #[error("is no kernel: {0:?} has no place in it")]
+    NoPlace(String),
+    /// A part is something else, or too large.
+    #[error("is no kernel: its {part:?} is no file of at most {largest} bytes")]
+    NoFile {
+        /// Which part.
+        part: &'static str,
+        /// In bytes.
+        largest: u64,
+    },
+    /// Its description is none.
+    #[error("is no kernel: its {0:?} can't be read")]
+    Info(&'static str),
+    /// Its description has what nobody should see.
+    #[error("is no kernel: its {0:?} is odd")]
+    Odd(&'static str),
+    /// Its program is another one than its description is of.
+    #[error("is damaged: its program is not the one that was built")]
+    Program,
+    /// Its program is of no version that its description tells.
+    #[error("is damaged: its program is not Linux {0:?}")]
+    Version(String),
+    /// Its program is none.
+    #[error("holds no program of 64-bit Linux")]
+    NoProgram,
+    /// It is for other machines.
+    #[error("is a kernel for another processor: for {0}, and this one is {ARCH}")]
+    Processor(String),
+    /// It is for other programs.
+    #[error(
+        "is a kernel for another version of Lastbyte: its recipe is {found:.16}, and {wanted:.16} is needed"
+    )]
+    Recipe {
+        /// The digest of its recipe.
+        found: String,
+        /// That of the one that is needed.
+        wanted: String,
+    },
 }
 
 /// What became of one that was to be taken.
@@ -55,7 +109,7 @@ impl Packed {
             program,
         };
         let whole = packed.check_program();
-        whole.map_err(|problem| wrong(&kernel.path, problem))?;
+        whole.map_err(|problem| wrong(&kernel.path, &problem))?;
         Ok(packed)
     }
 
@@ -88,23 +142,22 @@ impl Packed {
     /// # Errors
     ///
     /// What is wrong with it, as the end of a sentence about the file.
-    pub fn read(bytes: &[u8]) -> Result<Packed, String> {
+    pub fn read(bytes: &[u8]) -> Result<Packed, PackedError> {
         let all = GzDecoder::new(bytes).take(LARGEST.iter().sum::<u64>() + (64 << 10));
         let mut archive = Archive::new(all);
         // Raw, so that extended headers are files that do not belong there.
-        let entries = archive.entries().map_err(|error| unreadable(&error))?;
+        let entries = archive.entries().map_err(unreadable)?;
         let mut parts = Vec::with_capacity(PARTS.len());
         for entry in entries.raw(true) {
-            let mut entry = entry.map_err(|error| unreadable(&error))?;
+            let mut entry = entry.map_err(unreadable)?;
             parts.push(part(&mut entry, parts.len())?);
         }
         let parts: [Vec<u8>; 2] = parts.try_into().map_err(|parts: Vec<_>| {
-            let missing = PARTS.get(parts.len()).unwrap_or(&"");
-            format!("is no kernel: it has no {missing:?}")
+            PackedError::Missing(PARTS.get(parts.len()).copied().unwrap_or_default())
         })?;
         let [info, program] = parts;
-        let info: KernelInfo = serde_json::from_slice(&info)
-            .map_err(|_| format!("is no kernel: its {:?} can't be read", PARTS[0]))?;
+        let info: KernelInfo =
+            serde_json::from_slice(&info).map_err(|_| PackedError::Info(PARTS[0]))?;
         let packed = Packed { info, program };
         packed.check_words()?;
         packed.check_program()?;
@@ -121,7 +174,7 @@ impl Packed {
         self.check_processor()
             .and_then(|()| self.check_recipe(cache))
             .and_then(|()| self.check_version())
-            .map_err(|problem| wrong(name, problem))?;
+            .map_err(|problem| wrong(name, &problem))?;
         let same = |info: &KernelInfo| info.sha256 == self.info.sha256;
         if let Some(kernel) = cache.find_where(same)? {
             return Ok(Taken::AlreadyThere(kernel));
@@ -155,15 +208,15 @@ impl Packed {
     }
 
     /// It is the program that its description is of.
-    fn check_program(&self) -> Result<(), String> {
+    fn check_program(&self) -> Result<(), PackedError> {
         match sha256(&self.program) == self.info.sha256 {
             true => Ok(()),
-            false => Err("is damaged: its program is not the one that was built".to_owned()),
+            false => Err(PackedError::Program),
         }
     }
 
     /// What is shown of its description moves no cursor.
-    fn check_words(&self) -> Result<(), String> {
+    fn check_words(&self) -> Result<(), PackedError> {
         let KernelInfo {
             version,
             sha256,
@@ -185,12 +238,12 @@ impl Packed {
         let are_digests = digests.map(|it| it.parse::<Digest>()).all(|it| it.is_ok());
         match are_digests && texts.all(is_plain) {
             true => Ok(()),
-            false => Err(format!("is no kernel: its {:?} is odd", PARTS[0])),
+            false => Err(PackedError::Odd(PARTS[0])),
         }
     }
 
     /// It is for this processor, as the header of its program says (ELF-64, `e_machine`).
-    fn check_processor(&self) -> Result<(), String> {
+    fn check_processor(&self) -> Result<(), PackedError> {
         const START: [u8; 6] = [0x7f, b'E', b'L', b'F', 2, 1];
         const X86_64: u16 = 62;
         const AARCH64: u16 = 183;
@@ -200,7 +253,7 @@ impl Packed {
             .filter(|_| self.program.starts_with(&START));
         let machine = match machine {
             Some([low, high]) => u16::from_le_bytes([*low, *high]),
-            _ => return Err("holds no program of 64-bit Linux".to_owned()),
+            _ => return Err(PackedError::NoProgram),
         };
         let processor = match machine {
             X86_64 => "x86_64".to_owned(),
@@ -209,75 +262,66 @@ impl Packed {
         };
         match processor == ARCH {
             true => Ok(()),
-            false => Err(format!(
-                "is a kernel for another processor: for {processor}, and this one is {ARCH}"
-            )),
+            false => Err(PackedError::Processor(processor)),
         }
     }
 
     /// It is of the version that its description tells, as it will say of itself when it boots (`linux_banner`).
-    fn check_version(&self) -> Result<(), String> {
+    fn check_version(&self) -> Result<(), PackedError> {
         let banner = format!("Linux version {} (", self.info.version);
         let mut places = self.program.windows(banner.len());
         match places.any(|place| place == banner.as_bytes()) {
             true => Ok(()),
-            false => Err(format!(
-                "is damaged: its program is not Linux {:?}",
-                self.info.version
-            )),
+            false => Err(PackedError::Version(self.info.version.clone())),
         }
     }
 
-    fn check_recipe(&self, cache: &Cache) -> Result<(), String> {
+    fn check_recipe(&self, cache: &Cache) -> Result<(), PackedError> {
         let (wanted, found) = (cache.recipe().digest(), &self.info.recipe_sha256);
         match *found == wanted {
             true => Ok(()),
-            false => Err(format!(
-                "is a kernel for another version of Lastbyte: its recipe is {found:.16}, and {wanted:.16} \
-                 is needed"
-            )),
+            false => Err(PackedError::Recipe {
+                found: found.clone(),
+                wanted,
+            }),
         }
     }
 }
 
 /// The next part of an archive of which so many have been read.
-fn part(entry: &mut Entry<'_, impl Read>, read: usize) -> Result<Vec<u8>, String> {
+fn part(entry: &mut Entry<'_, impl Read>, read: usize) -> Result<Vec<u8>, PackedError> {
     let path = entry.path_bytes();
     let expected = PARTS.get(read).copied();
     if expected.is_none_or(|name| *path != *name.as_bytes()) {
         let path: String = String::from_utf8_lossy(&path).chars().take(100).collect();
-        return Err(format!("is no kernel: {path:?} has no place in it"));
+        return Err(PackedError::NoPlace(path));
     }
     let (size, largest) = (entry.size(), LARGEST.get(read).copied().unwrap_or(0));
     if entry.header().entry_type() != EntryType::Regular || size > largest {
-        return Err(format!(
-            "is no kernel: its {:?} is no file of at most {largest} bytes",
-            expected.unwrap_or_default()
-        ));
+        return Err(PackedError::NoFile {
+            part: expected.unwrap_or_default(),
+            largest,
+        });
     }
     let mut content = Vec::new();
     let whole = entry.read_to_end(&mut content);
     match whole {
-        Err(error) => Err(unreadable(&error)),
-        Ok(read) if read as u64 != size => Err(truncated()),
+        Err(error) => Err(unreadable(error)),
+        Ok(read) if read as u64 != size => Err(PackedError::Truncated),
         Ok(_) => Ok(content),
     }
 }
 
-fn unreadable(error: &io::Error) -> String {
+fn unreadable(error: io::Error) -> PackedError {
     match error.kind() {
-        io::ErrorKind::UnexpectedEof => truncated(),
-        _ => "is no kernel: it takes what `lastbyte kernel pack` writes".to_owned(),
+        io::ErrorKind::UnexpectedEof => PackedError::Truncated,
+        _ => PackedError::Unreadable,
     }
 }
 
-fn truncated() -> String {
-    "is incomplete: get it again".to_owned()
-}
-
-fn wrong(path: &Path, problem: String) -> KernelError {
+fn wrong(path: &Path, problem: &PackedError) -> KernelError {
     KernelError::WrongSource {
         path: path.to_owned(),
-        problem,
+        problem: problem.to_string(),
     }
 }

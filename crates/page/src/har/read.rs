@@ -219,14 +219,17 @@ impl Size {
     }
 }
 
-impl TryFrom<Option<f64>> for Size {
-    type Error = String;
+/// A number is no size.
+#[derive(Debug, Error)]
+#[error("a size of {0} bytes: a size is a whole number, or -1 if it is unknown")]
+struct NoSize(f64);
 
-    fn try_from(stated: Option<f64>) -> Result<Size, String> {
+impl TryFrom<Option<f64>> for Size {
+    type Error = NoSize;
+
+    fn try_from(stated: Option<f64>) -> Result<Size, NoSize> {
         match stated {
-            Some(bytes) if bytes.fract() != 0.0 => Err(format!(
-                "a size of {bytes} bytes: a size is a whole number, or -1 if it is unknown"
-            )),
+            Some(bytes) if bytes.fract() != 0.0 => Err(NoSize(bytes)),
             Some(bytes) if bytes >= 0.0 => Ok(Size(Some(bytes as u64))),
             _ => Ok(Size(None)),
         }
