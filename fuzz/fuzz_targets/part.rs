@@ -7,8 +7,9 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use lastbyte::results::{
-    Cause, CpuCosts, Dns, EngineReport, Environment, FailureKind, Lateness, Outcome, PageLoad,
-    Part, PartHeader, Resumption, Row, TcpStats, Times, Validity, Wire, write_part,
+    Cause, CpuCosts, Dns, EngineReport, Environment, Exchange, FailureKind, Lateness, Measurement,
+    Negotiated, Outcome, PageLoad, Part, PartHeader, Resumption, Row, TcpStats, Times,
+    TransportStats, Validity, write_part,
 };
 use lastbyte::study::{BlockId, Study};
 use lastbyte_fuzz::pieces;
@@ -63,15 +64,20 @@ static PART: LazyLock<(Part, Vec<u8>)> = LazyLock::new(|| {
             connect: Some(Duration::from_millis(index.into())),
             ..Times::default()
         },
-        wire: Wire {
-            group: Some(0x001d),
-            resumption: Resumption::Full,
-            ..Wire::default()
+        exchange: Exchange {
+            negotiated: Negotiated {
+                group: Some(0x001d),
+                resumption: Resumption::Full,
+                ..Negotiated::default()
+            },
+            ..Exchange::default()
         },
         dns: Dns::default(),
-        page: PageLoad::default(),
-        client_tcp: Some(TcpStats::default()),
-        server_tcp: None,
+        measurement: Measurement::Load(PageLoad::default()),
+        transport: TransportStats::Tcp {
+            client: Some(TcpStats::default()),
+            server: None,
+        },
         lateness: Lateness::default(),
     };
     let rows: Vec<Row> = (0..3).map(row).collect();

@@ -11,6 +11,7 @@ use lastbyte::explain::Explanation;
 use lastbyte::report::budgets_junit;
 use lastbyte::results::{Budget, BudgetError, Known, Need, Spending, Spent, Threshold};
 use lastbyte::study::Experiment;
+use lastbyte_exchange::HandshakeFlight;
 use lastbyte_sizes::Message;
 
 use super::draft::Draft;
@@ -123,7 +124,7 @@ pub(super) fn needs(
 
 /// What arithmetic knows of an arm, for each window that was asked for.
 pub(super) fn known(explained: &Explanation) -> Vec<Known> {
-    let wire = &explained.wire;
+    let wire = &explained.exchange;
     let windows = explained.windows.iter();
     let known = windows.map(|window| Known {
         of: explained.arm.name.clone(),
@@ -135,7 +136,7 @@ pub(super) fn known(explained: &Explanation) -> Vec<Known> {
             window.edges.flights,
             window.edges.above.map(|edge| edge.certificate_distance),
             wire.bytes(Message::Certificate) as usize,
-            wire.server_flight_wire_bytes as usize,
+            wire.sent(HandshakeFlight::Server) as usize,
         ),
     });
     known.collect()

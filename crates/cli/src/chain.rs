@@ -54,7 +54,7 @@ impl Command {
                 write_chain(&loaded, &output)
             }
             Command::Show { chain } => print(&match &chain {
-                ArmChain::Made(_) => tree(&Shown::made(&load(&chain)?))?,
+                ArmChain::Made(_) => tree(&OwnChain::made(&load(&chain)?))?,
                 ArmChain::Pem(files) => show(files)?,
             }),
             Command::Sizes => print(&format!("{}\n{}", table(), published::tables())),
@@ -141,7 +141,7 @@ fn written(files: &PemFiles, notes: &[Note]) -> Vec<String> {
 }
 
 /// What is shown of a chain.
-struct Shown<'a> {
+struct OwnChain<'a> {
     certificate_message_bytes: usize,
     sent: &'a [X509],
     /// What clients trust, if that is known.
@@ -151,9 +151,9 @@ struct Shown<'a> {
     made: Option<&'a Chain>,
 }
 
-impl Shown<'_> {
-    fn made(chain: &Chain) -> Shown<'_> {
-        Shown {
+impl OwnChain<'_> {
+    fn made(chain: &Chain) -> OwnChain<'_> {
+        OwnChain {
             certificate_message_bytes: chain.certificate_message_bytes(),
             sent: chain.certificates(),
             root: Some(chain.root()),
@@ -162,8 +162,8 @@ impl Shown<'_> {
         }
     }
 
-    fn public(chain: &PublicChain) -> Shown<'_> {
-        Shown {
+    fn public(chain: &PublicChain) -> OwnChain<'_> {
+        OwnChain {
             certificate_message_bytes: chain.certificate_message_bytes,
             sent: &chain.certificates,
             root: chain.root.as_ref(),
@@ -212,11 +212,11 @@ fn show(files: &PemFiles) -> Result<String, Failure> {
     let wrong_key = own::store()?.wrong_key(&files).map_err(Failure::usage)?;
     lines.extend(wrong_key.map(|problem| problem.to_string()));
     let lines = lines.iter().map(|line| format!("{line}\n"));
-    Ok(tree(&Shown::public(&chain))? + &lines.collect::<String>())
+    Ok(tree(&OwnChain::public(&chain))? + &lines.collect::<String>())
 }
 
 /// What a chain is and where its bytes go.
-fn tree(chain: &Shown) -> Result<String, Failure> {
+fn tree(chain: &OwnChain) -> Result<String, Failure> {
     let mut text = format!(
         "Certificate message  {} B for {}\n",
         chain.certificate_message_bytes,

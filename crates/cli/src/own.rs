@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Once;
 
 use lastbyte::explain::{
-    Explanation, Shown, Signature, Supposition, explain, explain_shown, supposed,
+    Explanation, OwnChain, Signature, Supposition, explain, explain_own, supposed_own,
 };
 use lastbyte::kernel::foreign;
 use lastbyte::lab::PreparedArm;
@@ -17,6 +17,8 @@ use lastbyte_pki::{
     Chain, ChainSpec, KeyAlgorithm, Note, PemFiles, PublicChain, Store,
     explain as explain_certificate, verify_scts,
 };
+use lastbyte_probe::{Certificate, Document};
+use openssl::x509::X509;
 
 use super::Failure;
 
@@ -163,7 +165,7 @@ pub(super) fn explained(arm: &Arm, cells: &[Cell]) -> Result<(Explanation, Vec<S
         return Ok((explain(arm, cells).map_err(Failure::usage)?, Vec::new()));
     };
     let chain = public(files)?;
-    let explained = explain_shown(arm, &shown(&chain)?, cells).map_err(Failure::usage)?;
+    let explained = explain_own(arm, &shown(&chain)?, cells).map_err(Failure::usage)?;
     let explained = Explanation {
         supposed: with_other_keys(arm, &chain, cells),
         ..explained
@@ -287,36 +289,75 @@ fn with_other_keys(arm: &Arm, chain: &PublicChain, cells: &[Cell]) -> Vec<Suppos
     if !is_classical {
         return Vec::new();
     }
-    let shape = Shape::of(chain);
-    let keys = [KeyAlgorithm::MlDsa44, KeyAlgorithm::MlDsa65].into_iter();
-    let supposed = keys.filter_map(|key| {
-        let other = Arm::of(arm.group, ArmChain::Made(ChainSpec::new(key))).ok()?;
-        let shape = shape.keys();
-        let shape = shape.each_ref().map(|(key, count)| (*key, count.as_str()));
-        let other = other.with_all(&shape).ok()?;
-        supposed(format!("its keys are {key}"), &other, cells)
+    let name = chain.server_name.as_deref().unwrap_or_default();
+    let document = Document {
+        host: format!("{name}:443"),
+        chain: in_parts(&chain.certificates),
+        ..Document::default()
+    };
+    let supposed = [KeyAlgorithm::MlDsa44, KeyAlgorithm::MlDsa65];
+    let supposed = supposed.into_iter().filter_map(|key| {
+        let own = OwnChain::supposed(&document, key)?;
+        supposed_own(format!("its keys are {key}"), arm, &own, cells)
     });
     supposed.collect()
 }
 
+/// Each certificate in its parts, as a document of a probe has them.
+pub(super) fn in_parts(certificates: &[X509]) -> Vec<Certificate> {
+    let parts = certificates.iter().enumerate().map(|(index, certificate)| {
+        let der = certificate.to_der().unwrap_or_default();
+        let bytes = der.len();
+        let names = certificate
+            .subject_alt_names()
+            .map_or(0, |names| names.len());
+        let issuer = certificates.get(index + 1).unwrap_or(certificate);
+        let scts = verify_scts(certificate, issuer, &[]).map_or(0, |scts| scts.len());
+        let Ok(explained) = explain_certificate(certificate) else {
+            return Certificate {
+                algorithm: "unknown".to_owned(),
+                bytes,
+                names,
+                ..Certificate::default()
+            };
+        };
+        let anatomy = &explained.anatomy;
+        Certificate {
+            algorithm: explained.key,
+            bytes,
+            signature: explained.signature,
+            subject: explained.subject,
+            issuer: explained.issuer,
+            names,
+            scts,
+            key_bytes: anatomy.public_key,
+            signature_bytes: anatomy.signature,
+            name_bytes: anatomy.names,
+            extension_bytes: anatomy.extension_bytes(),
+            rest_bytes: anatomy.rest,
+        }
+    });
+    parts.collect()
+}
+
 /// The sizes of a user's own chain, and what there is to say of it.
-pub(super) fn sizes(files: &PemFiles) -> Result<(Shown, Vec<String>), Failure> {
+pub(super) fn sizes(files: &PemFiles) -> Result<(OwnChain, Vec<String>), Failure> {
     let chain = public(files)?;
     Ok((shown(&chain)?, lines(files, &chain.notes).collect()))
 }
 
 /// The sizes of a chain that has been read.
-pub(super) fn shown(chain: &PublicChain) -> Result<Shown, Failure> {
+pub(super) fn shown(chain: &PublicChain) -> Result<OwnChain, Failure> {
     let mut certificates = Vec::new();
     for certificate in &chain.certificates {
         certificates.push(certificate.to_der().map_err(Failure::run)?.len());
     }
     let [bytes, longest] = chain.signature_bytes().map_err(Failure::usage)?;
-    Ok(Shown {
+    Ok(OwnChain {
         certificates,
         signature: Signature { bytes, longest },
         server_name: chain.server_name.as_ref().map_or(0, String::len),
         provided: chain.provided_signatures().map_err(Failure::run)?.len(),
-        ..Shown::default()
+        ..OwnChain::default()
     })
 }

@@ -18,13 +18,13 @@ use super::draft::Draft;
 use super::engine;
 use super::progress::Bar;
 use super::{Failure, own, print, screen};
-use lastbyte::explain::{Explanation, Shown, Unknown, explain, explain_shown, wire, wire_of_shown};
+use lastbyte::explain::{Explanation, OwnChain, Unknown, explain, explain_own, wire, wire_of_own};
 use lastbyte::lab::{Ending, Engine, Shortcuts};
 use lastbyte::plan::{
     self, Amounts, Arithmetic, FELT, Measured, Plan, Setting, Tale, usual_path, usual_population,
 };
 use lastbyte::report::planned::{self, Origin, Planned};
-use lastbyte::results::{Environment, Known, Metric, Need, Percentile, Wire};
+use lastbyte::results::{Environment, Exchange, Known, Metric, Need, Percentile};
 use lastbyte::study::{
     Arm, ArmChain, Cell, CpuTime, EngineChoice, Experiment, Population, Preset, StudyError, quoted,
 };
@@ -318,7 +318,7 @@ fn known(planned: &Planned<'_>) -> Known {
 /// What both chains put on the wire, by arithmetic.
 struct Sizes {
     /// Of a chain in files, by the label of its arm.
-    shown: Vec<(String, Shown)>,
+    shown: Vec<(String, OwnChain)>,
     explained: Option<[Explanation; 2]>,
 }
 
@@ -340,7 +340,7 @@ impl Sizes {
             ..plan.planned.cell.clone()
         }];
         let explained = arms.map(|arm| match sizes.shown(arm) {
-            Some(shown) => explain_shown(arm, shown, &cells),
+            Some(shown) => explain_own(arm, shown, &cells),
             None => explain(arm, &cells),
         });
         if let [Ok(today), Ok(planned)] = explained {
@@ -349,14 +349,14 @@ impl Sizes {
         Ok(sizes)
     }
 
-    fn shown(&self, arm: &Arm) -> Option<&Shown> {
+    fn shown(&self, arm: &Arm) -> Option<&OwnChain> {
         let mut shown = self.shown.iter();
         shown.find_map(|(label, shown)| (*label == arm.label).then_some(shown))
     }
 
-    fn wire(&self, arm: &Arm) -> Result<Wire, Unknown> {
+    fn wire(&self, arm: &Arm) -> Result<Exchange, Unknown> {
         match self.shown(arm) {
-            Some(shown) => wire_of_shown(arm, shown),
+            Some(shown) => wire_of_own(arm, shown),
             None => wire(arm),
         }
     }

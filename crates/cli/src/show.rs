@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use lastbyte_capture::{Capture, Connection, Taken, connections, read};
+use lastbyte_exchange::Transfer;
 use lastbyte_link::counted;
 use lastbyte_sizes::framing::{PROTECTION, RECORD_HEADER};
 use lastbyte_tls::KeyLog;
@@ -14,13 +15,13 @@ use lastbyte_tls::observer::{MessageType, Observer, Side};
 
 use super::draft::write_drawing;
 use super::{Failure, print, print_json, screen};
-use lastbyte::lab::{capture_name, captured_sample, wire};
+use lastbyte::lab::{capture_name, captured_sample, observed_exchange};
 use lastbyte::report::inside::{
     Asked, Attempt, Extent, FINISHED, Inside, Last, Listed, Messages, Next, Span, json, list, svg,
     text,
 };
 use lastbyte::report::study::{Findings, closest};
-use lastbyte::results::{Wire, expected};
+use lastbyte::results::{Exchange, expected};
 use lastbyte::study::{BlockId, Study};
 
 /// Draws a connection of a capture, packet by packet, and says first why it took so long: the slowest, below a list of all.
@@ -399,12 +400,15 @@ fn asked(
     let cell = cell.of_connection(index);
     let tickets = observer.messages(keys).into_iter();
     let tickets = tickets.filter(|message| message.kind == TICKET);
-    let wire = Wire {
-        ticket_wire_bytes: tickets.map(|ticket| ticket.bytes.len() as u32).sum(),
-        ..wire(observer, keys, u32::try_from(cell.hosts.mss()).ok()?)
+    let tickets = tickets
+        .map(|ticket| ticket.bytes.len())
+        .reduce(|one, other| one + other);
+    let exchange = Exchange {
+        tickets: tickets.map(Transfer::seen),
+        ..observed_exchange(observer, keys, u32::try_from(cell.hosts.mss()).ok())
     };
     let timeline = expected(
-        &wire,
+        &exchange,
         &cell,
         arm.record_size,
         lastbyte_flights::Compute::default(),

@@ -6,7 +6,7 @@
 use std::env::args;
 use std::io::{self, BufWriter, Write};
 
-use lastbyte_explore::{Arm, Network, Question, answer};
+use lastbyte_explore::{Arm, Network, Question, Sizes, answer};
 use lastbyte_link::mix;
 
 fn main() -> io::Result<()> {
@@ -71,10 +71,16 @@ impl Draws {
             client_finish: 64.0 + self.below(17),
             hello_retry_request: if retries { 99.0 } else { 0.0 },
             second_client_hello: if retries { 200.0 + hello } else { 0.0 },
-            flight_write_1: self.perhaps(8000),
-            flight_write_2: self.perhaps(8000),
+            server_writes: self.writes(8000),
             ..Arm::default()
         }
+    }
+
+    /// Two writes, each of which may be none.
+    fn writes(&mut self, most: u64) -> Sizes {
+        let mut sizes = Sizes::default();
+        sizes[..2].fill_with(|| self.perhaps(most));
+        sizes
     }
 
     fn question(&mut self) -> Question {
@@ -93,10 +99,8 @@ impl Draws {
                 payload: payload * self.below(2),
                 record: self.perhaps(16_385),
                 tickets: self.perhaps(2000),
-                ticket_write_1: self.perhaps(600),
-                ticket_write_2: self.perhaps(600),
-                response_write_1: self.perhaps(9000),
-                response_write_2: self.perhaps(9000),
+                ticket_writes: self.writes(600),
+                response_writes: self.writes(9000),
                 ..Network::default()
             },
             arms: [self.arm(), self.arm()],

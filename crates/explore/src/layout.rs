@@ -1,25 +1,73 @@
 //! Where each number of a question stands.
 
+use lastbyte_exchange::Writes;
+
 use crate::{CONNECTION, DIFFERENCE, FLIGHT, PACKET, STEP, What};
 
+/// What one name of a question stands for.
+trait Value: Copy {
+    /// How many numbers it has.
+    const COUNT: usize;
+
+    /// Takes them; what is missing is as usual.
+    fn read(self, numbers: &mut impl Iterator<Item = f64>) -> Self;
+
+    /// Adds them to others.
+    fn write(self, numbers: &mut Vec<f64>);
+}
+
+impl Value for f64 {
+    const COUNT: usize = 1;
+
+    fn read(self, numbers: &mut impl Iterator<Item = f64>) -> f64 {
+        numbers.next().unwrap_or(self)
+    }
+
+    fn write(self, numbers: &mut Vec<f64>) {
+        numbers.push(self);
+    }
+}
+
+/// The sizes of writes, in bytes on the wire. The first 0 ends them.
+pub type Sizes = [f64; Writes::MOST];
+
+impl Value for Sizes {
+    const COUNT: usize = Writes::MOST;
+
+    fn read(self, numbers: &mut impl Iterator<Item = f64>) -> Sizes {
+        self.map(|usual| usual.read(numbers))
+    }
+
+    fn write(self, numbers: &mut Vec<f64>) {
+        numbers.extend(self);
+    }
+}
+
+const NO_SIZES: Sizes = [0.0; _];
+
 macro_rules! numbers {
-    ($(#[$doc:meta])* $name:ident { $($(#[$field_doc:meta])* $field:ident = $usual:expr,)+ }) => {
+    ($(#[$doc:meta])* $name:ident { $($(#[$field_doc:meta])* $field:ident: $type:ty = $usual:expr,)+ }) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq)]
         pub struct $name {
-            $($(#[$field_doc])* pub $field: f64,)+
+            $($(#[$field_doc])* pub $field: $type,)+
         }
 
         impl $name {
-            /// What its numbers are called, in their order.
-            pub const NAMES: &'static [&'static str] = &[$(stringify!($field)),+];
-
-            fn read(numbers: &mut impl Iterator<Item = f64>) -> $name {
-                $name { $($field: numbers.next().unwrap_or($usual),)+ }
+            /// What its numbers are called, in their order: all of a list alike.
+            pub fn names() -> Vec<&'static str> {
+                let mut names = Vec::new();
+                $(names.extend([stringify!($field); <$type as Value>::COUNT]);)+
+                names
             }
 
-            fn numbers(&self) -> impl Iterator<Item = f64> {
-                [$(self.$field),+].into_iter()
+            fn read(numbers: &mut impl Iterator<Item = f64>) -> $name {
+                let usual = $name::default();
+                $name { $($field: usual.$field.read(numbers),)+ }
+            }
+
+            fn write(&self, numbers: &mut Vec<f64>) {
+                $(self.$field.write(numbers);)+
             }
         }
 
@@ -35,58 +83,26 @@ numbers! {
     /// The network, and what crosses it.
     Network {
         /// Milliseconds there and back.
-        rtt = 35.0,
+        rtt: f64 = 35.0,
         /// Mbit/s in each direction; 0 is without a limit.
-        rate = 0.0,
+        rate: f64 = 0.0,
         /// The server's initial congestion window, in segments.
-        initcwnd = 10.0,
+        initcwnd: f64 = 10.0,
         /// Bytes of payload that fit one segment.
-        mss = lastbyte_sizes::framing::MSS as f64,
+        mss: f64 = lastbyte_sizes::framing::MSS as f64,
         /// Bytes of payload of the response; none is asked for when it is 0.
-        payload = 0.0,
+        payload: f64 = 0.0,
         /// Bytes of the request on the wire.
-        request = 81.0,
+        request: f64 = 81.0,
         /// Bytes of payload of each record of the response; 0 where the first one fills a segment, and later ones hold as much
         /// as records can.
-        record = 0.0,
+        record: f64 = 0.0,
         /// Bytes on the wire of the session tickets before the response.
-        tickets = 0.0,
-        /// The first write that those leave in, if they don't leave with the response; 0 ends the writes.
-        ticket_write_1 = 0.0,
-        /// The second one.
-        ticket_write_2 = 0.0,
-        /// The third one.
-        ticket_write_3 = 0.0,
-        /// The fourth one.
-        ticket_write_4 = 0.0,
-        /// The fifth one.
-        ticket_write_5 = 0.0,
-        /// The sixth one.
-        ticket_write_6 = 0.0,
-        /// The first write that the response leaves in, if it does not in one; 0 ends the writes, and the last one before repeats.
-        response_write_1 = 0.0,
-        /// The second one.
-        response_write_2 = 0.0,
-        /// The third one.
-        response_write_3 = 0.0,
-        /// The fourth one.
-        response_write_4 = 0.0,
-        /// The fifth one.
-        response_write_5 = 0.0,
-        /// The sixth one.
-        response_write_6 = 0.0,
-        /// The seventh one.
-        response_write_7 = 0.0,
-        /// The eighth one.
-        response_write_8 = 0.0,
-        /// The ninth one.
-        response_write_9 = 0.0,
-        /// The tenth one.
-        response_write_10 = 0.0,
-        /// The eleventh one.
-        response_write_11 = 0.0,
-        /// The twelfth one.
-        response_write_12 = 0.0,
+        tickets: f64 = 0.0,
+        /// The writes that those leave in, if they don't leave with the response.
+        ticket_writes: Sizes = NO_SIZES,
+        /// The writes that the response leaves in, if it does not in one; the last one repeats.
+        response_writes: Sizes = NO_SIZES,
     }
 }
 
@@ -95,35 +111,25 @@ numbers! {
     /// wire.
     Arm {
         /// ClientHello, on the wire.
-        client_hello = 300.0,
+        client_hello: f64 = 300.0,
         /// ServerHello.
-        server_hello = 155.0,
+        server_hello: f64 = 155.0,
         /// EncryptedExtensions.
-        encrypted_extensions = 6.0,
+        encrypted_extensions: f64 = 6.0,
         /// Certificate.
-        certificate = 2000.0,
+        certificate: f64 = 2000.0,
         /// CertificateVerify.
-        certificate_verify = 79.0,
+        certificate_verify: f64 = 79.0,
         /// The server's Finished.
-        server_finished = 52.0,
+        server_finished: f64 = 52.0,
         /// The client's Finished, and its change_cipher_spec if nobody asked for another hello, on the wire.
-        client_finish = 80.0,
+        client_finish: f64 = 80.0,
         /// HelloRetryRequest with the server's change_cipher_spec, on the wire; 0 where the first hello will do.
-        hello_retry_request = 0.0,
+        hello_retry_request: f64 = 0.0,
         /// The second ClientHello with the client's change_cipher_spec, on the wire.
-        second_client_hello = 0.0,
-        /// The first write that ServerHello to Finished leave in besides the last; 0 ends the writes.
-        flight_write_1 = 0.0,
-        /// The second one.
-        flight_write_2 = 0.0,
-        /// The third one.
-        flight_write_3 = 0.0,
-        /// The fourth one.
-        flight_write_4 = 0.0,
-        /// The fifth one.
-        flight_write_5 = 0.0,
-        /// The sixth one.
-        flight_write_6 = 0.0,
+        second_client_hello: f64 = 0.0,
+        /// The writes that ServerHello to Finished leave in besides the last.
+        server_writes: Sizes = NO_SIZES,
     }
 }
 
@@ -131,11 +137,11 @@ numbers! {
     /// How a staircase or a difference is walked along.
     Sweep {
         /// Its smallest size.
-        from = 0.0,
+        from: f64 = 0.0,
         /// Its largest.
-        to = 60_000.0,
+        to: f64 = 60_000.0,
         /// How many steps lie between them, at least.
-        steps = 32.0,
+        steps: f64 = 32.0,
     }
 }
 
@@ -166,13 +172,11 @@ impl Question {
 
     /// As numbers, in the order of [`layout`].
     pub fn numbers(&self) -> Vec<f64> {
-        let [one, other] = &self.arms;
-        std::iter::once(self.what)
-            .chain(self.network.numbers())
-            .chain(one.numbers())
-            .chain(other.numbers())
-            .chain(self.sweep.numbers())
-            .collect()
+        let mut numbers = vec![self.what];
+        self.network.write(&mut numbers);
+        self.arms.iter().for_each(|arm| arm.write(&mut numbers));
+        self.sweep.write(&mut numbers);
+        numbers
     }
 
     pub(crate) fn asked(&self) -> Option<What> {
@@ -184,15 +188,15 @@ impl Question {
 
 /// The names of all numbers of questions and answers, in their order: `question` is `what`, then `network`, `arm` twice
 /// and `sweep`.
-pub fn layout() -> [(&'static str, &'static [&'static str]); 8] {
+pub fn layout() -> [(&'static str, Vec<&'static str>); 8] {
     [
-        ("network", Network::NAMES),
-        ("arm", Arm::NAMES),
-        ("sweep", Sweep::NAMES),
-        ("connection", &CONNECTION),
-        ("flight", &FLIGHT),
-        ("packet", &PACKET),
-        ("step", &STEP),
-        ("difference", &DIFFERENCE),
+        ("network", Network::names()),
+        ("arm", Arm::names()),
+        ("sweep", Sweep::names()),
+        ("connection", CONNECTION.to_vec()),
+        ("flight", FLIGHT.to_vec()),
+        ("packet", PACKET.to_vec()),
+        ("step", STEP.to_vec()),
+        ("difference", DIFFERENCE.to_vec()),
     ]
 }

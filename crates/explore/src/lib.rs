@@ -16,14 +16,16 @@ mod web;
 
 use std::time::Duration;
 
+use lastbyte_exchange::{
+    Exchange, HandshakeFlight, Records, Requests, Then, Transfer, Unit, Writes,
+};
 use lastbyte_flights::{
-    Around, Buffers, Exchange, MOST_RESPONSE_WRITES, MOST_WRITES, PacketKind, Path, Reason,
-    Records, Timeline, around, segments, timeline, trace,
+    Around, Buffers, PacketKind, Path, Reason, Timeline, around, segments, timeline, trace,
 };
 use lastbyte_link::{Direction, Link, Rate, Side};
 use lastbyte_sizes::{Message, framing};
 
-pub use layout::{Arm, Network, Question, layout};
+pub use layout::{Arm, Network, Question, Sizes, layout};
 #[cfg(not(target_arch = "wasm32"))]
 pub use made::WASM;
 
@@ -126,7 +128,7 @@ fn connection(question: &Question) -> Vec<f64> {
     let response = response_flights(&timeline, before);
     let first = data
         .clone()
-        .find(|packet| packet.offset >= handshake.hello_retry_request);
+        .find(|packet| packet.offset >= handshake.hello_retry_request());
     let window = first.map_or(path.server_initcwnd, |packet| packet.cwnd);
     let number = |bytes: Option<usize>| bytes.map_or(-1.0, |bytes| bytes as f64);
     let mut answer = vec![
@@ -153,7 +155,7 @@ fn connection(question: &Question) -> Vec<f64> {
         all.position(|reason| *reason == limit.reason)
     });
     answer.extend([
-        handshake.hello_retry_request as f64,
+        handshake.hello_retry_request() as f64,
         before as f64,
         limit.map_or(-1.0, |limit| ms(limit.until)),
         reason.map_or(-1.0, |reason| reason as f64),
@@ -212,95 +214,99 @@ fn ms(time: Duration) -> f64 {
     time.as_nanos() as f64 / 1e6
 }
 
-/// The messages of an arm.
-#[derive(Clone, Copy, Debug)]
-struct Handshake {
-    client_hello: usize,
-    hello_retry_request: usize,
-    second_client_hello: usize,
-    server: [usize; Message::SERVER_FLIGHT.len()],
-    writes: [usize; MOST_WRITES],
-    client_finish: usize,
-}
+/// The handshake of an arm.
+#[derive(Clone, Debug)]
+struct Handshake(lastbyte_exchange::Handshake);
 
 impl Handshake {
     fn of(arm: &Arm) -> Handshake {
-        let most = |bytes| whole(bytes, 1 << 20);
-        Handshake {
-            client_hello: most(arm.client_hello),
-            hello_retry_request: most(arm.hello_retry_request),
-            second_client_hello: most(arm.second_client_hello),
-            server: [
-                arm.server_hello,
-                arm.encrypted_extensions,
-                arm.certificate,
-                arm.certificate_verify,
-                arm.server_finished,
-            ]
-            .map(most),
-            writes: [
-                arm.flight_write_1,
-                arm.flight_write_2,
-                arm.flight_write_3,
-                arm.flight_write_4,
-                arm.flight_write_5,
-                arm.flight_write_6,
-            ]
-            .map(most),
-            client_finish: most(arm.client_finish),
+        let most = |bytes| whole(bytes, 1 << 20) as u32;
+        let mut handshake = lastbyte_exchange::Handshake::default();
+        for (message, bytes) in Message::SERVER_FLIGHT.into_iter().zip([
+            arm.server_hello,
+            arm.encrypted_extensions,
+            arm.certificate,
+            arm.certificate_verify,
+            arm.server_finished,
+        ]) {
+            handshake.messages.set(message, Some(most(bytes)));
         }
+        let retry = Some(most(arm.hello_retry_request)).filter(|bytes| *bytes > 0);
+        for (flight, bytes) in [
+            (HandshakeFlight::ClientHello, Some(most(arm.client_hello))),
+            (HandshakeFlight::HelloRetryRequest, retry),
+            (
+                HandshakeFlight::SecondClientHello,
+                Some(most(arm.second_client_hello)),
+            ),
+            (HandshakeFlight::ClientFinish, Some(most(arm.client_finish))),
+        ] {
+            handshake.see(flight, bytes);
+        }
+        handshake.server_writes = writes(arm.server_writes, Then::Rest, 1 << 20);
+        Handshake(handshake).in_records()
+    }
+
+    /// The same with the server's messages in records of their own.
+    fn in_records(mut self) -> Handshake {
+        let bytes = self.ends().last().unwrap_or_default() as u32;
+        self.0.see(HandshakeFlight::Server, Some(bytes));
+        self
     }
 
     fn certificate(&self) -> usize {
-        let [_, _, certificate, ..] = self.server;
-        certificate
+        self.0.bytes(Message::Certificate) as usize
     }
 
-    fn with_certificate(self, bytes: usize) -> Handshake {
-        let [hello, extensions, _, verify, finished] = self.server;
-        Handshake {
-            server: [hello, extensions, bytes, verify, finished],
-            ..self
-        }
+    fn with_certificate(&self, bytes: usize) -> Handshake {
+        let mut handshake = self.clone();
+        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+        (handshake.0.messages).set(Message::Certificate, Some(bytes));
+        handshake.in_records()
     }
 
     /// Bytes on the wire up to where each of the server's messages ends, from ServerHello on. The change_cipher_spec follows
     /// its first hello.
     fn ends(&self) -> impl Iterator<Item = usize> {
-        let messages = Message::SERVER_FLIGHT.iter().zip(self.server);
-        let change = match self.hello_retry_request {
+        let change = match self.hello_retry_request() {
             0 => framing::CHANGE_CIPHER_SPEC,
             _ => 0,
         };
-        messages.scan(change, |end, (message, bytes)| {
-            *end += message.wire_bytes(bytes);
+        Message::SERVER_FLIGHT.iter().scan(change, |end, message| {
+            *end += message.wire_bytes(self.0.bytes(*message) as usize);
             Some(*end)
         })
     }
 
+    /// Bytes on the wire.
+    fn hello_retry_request(&self) -> usize {
+        let bytes = self.0.wire_bytes(HandshakeFlight::HelloRetryRequest);
+        bytes.unwrap_or(0) as usize
+    }
+
     /// Bytes on the wire, ServerHello to Finished.
     fn server_flight(&self) -> usize {
-        self.ends().last().unwrap_or_default()
+        self.0.wire_bytes(HandshakeFlight::Server).unwrap_or(0) as usize
     }
 
     /// What the server has sent before its response, in bytes on the wire.
     fn before_response(&self, network: &Network) -> usize {
-        self.hello_retry_request + self.server_flight() + network.tickets()
+        self.hello_retry_request() + self.server_flight() + network.ticket_bytes()
     }
 
     /// How many bytes of the server's flight a window of so many segments holds, or of one that were longer: the ends of its
     /// writes can be segments that are not full.
     fn budget(&self, window: u32, mss: usize) -> usize {
         let (mut segments_left, mut held) = (window as usize, 0);
-        let mut bytes_left = self.server_flight();
-        for write in self.writes {
-            let segments = segments(write, mss);
-            // The last one of the writes has all that is left.
-            if write == 0 || write >= bytes_left || segments > segments_left {
+        let writes = self.0.server_writes.as_ref();
+        let writes = writes.map_or_else(Vec::new, |writes| writes.of(self.server_flight()));
+        // The last one of the writes has all that is left.
+        for write in writes.iter().take(writes.len().saturating_sub(1)) {
+            let segments = segments(*write, mss);
+            if segments > segments_left {
                 break;
             }
             segments_left -= segments;
-            bytes_left -= write;
             held += write;
         }
         held + segments_left * mss
@@ -309,28 +315,25 @@ impl Handshake {
     /// Without a response, and what goes with it.
     fn alone(&self) -> Exchange {
         Exchange {
-            client_hello: self.client_hello,
-            hello_retry_request: self.hello_retry_request,
-            second_client_hello: self.second_client_hello,
-            server_flight: self.server_flight(),
-            flight_writes: self.writes,
-            client_finish: self.client_finish,
+            handshake: self.0.clone(),
             ..Exchange::default()
         }
     }
 
     fn exchange(&self, network: &Network, payload: usize) -> Exchange {
-        let records = network.records();
+        let requests = (payload > 0).then(|| {
+            Box::new(Requests {
+                first: Some(Transfer::seen(whole(network.request, 1 << 20))),
+                ..Requests::default()
+            })
+        });
         Exchange {
-            first_request: match payload {
-                0 => 0,
-                _ => whole(network.request, 1 << 20),
-            },
             tickets: network.tickets(),
-            ticket_writes: network.ticket_writes(),
-            response: records.wire_bytes(payload),
-            writes: network.response_writes(),
-            first_record: records.first_wire_bytes(payload),
+            requests,
+            response: (payload > 0).then(|| {
+                Transfer::of_records(payload, network.records())
+                    .in_writes(network.response_writes())
+            }),
             ..self.alone()
         }
     }
@@ -397,43 +400,25 @@ impl Network {
         whole(self.payload, 1 << 26)
     }
 
-    fn tickets(&self) -> usize {
+    fn ticket_bytes(&self) -> usize {
         whole(self.tickets, 1 << 20)
     }
 
-    fn ticket_writes(&self) -> [usize; MOST_WRITES] {
-        [
-            self.ticket_write_1,
-            self.ticket_write_2,
-            self.ticket_write_3,
-            self.ticket_write_4,
-            self.ticket_write_5,
-            self.ticket_write_6,
-        ]
-        .map(|bytes| whole(bytes, 1 << 20))
+    fn tickets(&self) -> Option<Transfer> {
+        let writes = writes(self.ticket_writes, Then::Rest, 1 << 20);
+        let bytes = Some(self.ticket_bytes()).filter(|bytes| *bytes > 0)?;
+        Some(Transfer::seen(bytes).in_writes(writes))
     }
 
-    fn response_writes(&self) -> [usize; MOST_RESPONSE_WRITES] {
-        let mut writes = [
-            self.response_write_1,
-            self.response_write_2,
-            self.response_write_3,
-            self.response_write_4,
-            self.response_write_5,
-            self.response_write_6,
-            self.response_write_7,
-            self.response_write_8,
-            self.response_write_9,
-            self.response_write_10,
-            self.response_write_11,
-            self.response_write_12,
-        ]
-        .map(|bytes| whole(bytes, 1 << 26));
-        let mut sizes = writes.iter_mut().take_while(|bytes| **bytes > 0);
-        if let Some(last) = sizes.by_ref().last() {
-            *last = (*last).max(LEAST_REPEATED);
+    fn response_writes(&self) -> Option<Writes> {
+        let mut sizes = self.response_writes;
+        let mut known = sizes
+            .iter_mut()
+            .take_while(|bytes| whole(**bytes, 1 << 26) > 0);
+        if let Some(last) = known.by_ref().last() {
+            *last = last.max(LEAST_REPEATED as f64);
         }
-        writes
+        writes(sizes, Then::Again, 1 << 26)
     }
 
     fn records(&self) -> Records {
@@ -448,6 +433,13 @@ impl Network {
             },
         }
     }
+}
+
+/// Writes as they were seen, each of at most so many bytes; none where there are no sizes.
+fn writes(sizes: layout::Sizes, then: Then, most: u32) -> Option<Writes> {
+    let sizes = sizes.map(|bytes| whole(bytes, most) as u32);
+    let writes = Writes::new(Unit::Wire, then, sizes);
+    (!writes.sizes().is_empty()).then_some(writes)
 }
 
 /// A whole number that is not below zero, and at most this one.

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use lastbyte_flights::{Packet, PacketKind, Path, Records, largest, trace};
+use lastbyte_exchange::Records;
+use lastbyte_flights::{Packet, PacketKind, Path, largest, trace};
 use lastbyte_link::{ETHERNET_HEADER, Side};
 
 use crate::layout::{Network, Sweep};

@@ -109,10 +109,7 @@ fn what_a_server_does_besides_has_its_segments() {
     question.network.initcwnd = 9.0;
     assert_eq!(told(&question, "first"), 105.0);
     question.network.tickets = 510.0;
-    (
-        question.network.ticket_write_1,
-        question.network.ticket_write_2,
-    ) = (255.0, 255.0);
+    question.network.ticket_writes[..2].fill(255.0);
     assert_eq!(told(&question, "first"), 140.0);
     assert_eq!(told(&question, "last"), 140.0);
     assert_eq!(told(&question, "before"), sent + 510.0);
@@ -121,9 +118,9 @@ fn what_a_server_does_besides_has_its_segments() {
     // Writes end with segments that are not full.
     let mut question = usual;
     assert_eq!(told(&question, "budget"), 14_480.0);
-    question.arms[0].flight_write_1 = 161.0;
+    question.arms[0].server_writes[0] = 161.0;
     assert_eq!(told(&question, "budget"), 161.0 + 9.0 * 1448.0);
-    question.arms[0].flight_write_1 = 1e5;
+    question.arms[0].server_writes[0] = 1e5;
     assert_eq!(told(&question, "budget"), 14_480.0);
 }
 
@@ -227,11 +224,11 @@ impl Question {
         mut self,
         (tickets, ticket_writes, record, writes, of_response, retries): Besides,
     ) -> Question {
-        [self.network.response_write_1, self.network.response_write_2] = of_response.map(f64::from);
+        self.network.response_writes[..2].copy_from_slice(&of_response.map(f64::from));
         self.network.tickets = f64::from(tickets);
-        [self.network.ticket_write_1, self.network.ticket_write_2] = ticket_writes.map(f64::from);
+        self.network.ticket_writes[..2].copy_from_slice(&ticket_writes.map(f64::from));
         self.network.record = f64::from(record);
-        [self.arms[0].flight_write_1, self.arms[0].flight_write_2] = writes.map(f64::from);
+        self.arms[0].server_writes[..2].copy_from_slice(&writes.map(f64::from));
         if retries {
             self.arms[1].hello_retry_request = 99.0;
             self.arms[1].second_client_hello = 1500.0;
@@ -253,7 +250,7 @@ proptest! {
         let mut question = vec![f64::from(what)];
         question.extend(numbers);
         // Responses of 64 MiB take seconds.
-        let payload = 1 + Network::NAMES.iter().position(|name| *name == "payload").unwrap();
+        let payload = 1 + Network::names().iter().position(|name| *name == "payload").unwrap();
         let usual = Question::default().numbers().len();
         // How far a sweep goes.
         let to = usual - 2;

@@ -9,7 +9,8 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
-use lastbyte_flights::{Exchange, Flight, Path, Records, Timeline, timeline};
+use lastbyte_exchange::{Exchange, HandshakeFlight, Records, Requests, Transfer};
+use lastbyte_flights::{Flight as Sent, Path, Timeline, timeline};
 use lastbyte_link::{Direction, Link, Rate, Side};
 use lastbyte_sizes::framing::{self, CHANGE_CIPHER_SPEC, RECORD_HEADER, RECORD_OVERHEAD};
 
@@ -48,17 +49,31 @@ impl Arm {
     /// As OpenSSL sends them: each message a record of its own, all but the hellos encrypted. Each end sends a
     /// change_cipher_spec.
     fn timeline(&self, data_kib: usize, path: &Path) -> Timeline {
-        let records = Records::default();
         let server: usize = self.server.iter().sum();
-        let exchange = Exchange {
-            client_hello: RECORD_HEADER + self.client_hello,
-            server_flight: server + RECORD_HEADER + CHANGE_CIPHER_SPEC + 4 * RECORD_OVERHEAD,
-            client_finish: CHANGE_CIPHER_SPEC + FINISHED + RECORD_OVERHEAD,
-            first_request: REQUEST + RECORD_OVERHEAD,
-            response: records.wire_bytes(data_kib * 1024),
-            first_record: records.first_wire_bytes(data_kib * 1024),
+        let mut exchange = Exchange {
+            requests: Some(Box::new(Requests {
+                first: Some(Transfer::of_records(REQUEST, Records::whole())),
+                ..Requests::default()
+            })),
+            response: Some(Transfer::of_records(data_kib * 1024, Records::default())),
             ..Exchange::default()
         };
+        for (flight, bytes) in [
+            (
+                HandshakeFlight::ClientHello,
+                RECORD_HEADER + self.client_hello,
+            ),
+            (
+                HandshakeFlight::Server,
+                server + RECORD_HEADER + CHANGE_CIPHER_SPEC + 4 * RECORD_OVERHEAD,
+            ),
+            (
+                HandshakeFlight::ClientFinish,
+                CHANGE_CIPHER_SPEC + FINISHED + RECORD_OVERHEAD,
+            ),
+        ] {
+            exchange.handshake.see(flight, u32::try_from(bytes).ok());
+        }
         timeline(&exchange, path)
     }
 }
@@ -83,8 +98,8 @@ fn main() -> io::Result<()> {
 }
 
 /// The flights of each of [`MESSAGES`].
-fn messages(timeline: &Timeline) -> Vec<&[Flight]> {
-    let same_sender = |flight: &Flight, next: &Flight| flight.sender == next.sender;
+fn messages(timeline: &Timeline) -> Vec<&[Sent]> {
+    let same_sender = |flight: &Sent, next: &Sent| flight.sender == next.sender;
     timeline.flights.chunk_by(same_sender).collect()
 }
 
@@ -215,7 +230,7 @@ text {{ font: 13px -apple-system, BlinkMacSystemFont, "Segoe UI", "Noto Sans", H
     }
 
     /// From the acknowledgement that `flight` waits for to its arrival.
-    fn extra_round_trip(&mut self, flight: &Flight) {
+    fn extra_round_trip(&mut self, flight: &Sent) {
         let (top, width, height) = (y(flight.start - RTT / 2), SERVER - CLIENT, y(RTT));
         self.0 += &format!(
             "<rect x=\"{CLIENT}\" y=\"{top:.1}\" width=\"{width}\" height=\"{height}\" fill=\"{HANDSHAKE}\" fill-opacity=\"0.15\"/>\n"
@@ -226,7 +241,7 @@ text {{ font: 13px -apple-system, BlinkMacSystemFont, "Segoe UI", "Noto Sans", H
     }
 
     /// With a square for each segment, an empty one while it must wait.
-    fn message(&mut self, name: &str, colour: &str, flights: &[Flight]) {
+    fn message(&mut self, name: &str, colour: &str, flights: &[Sent]) {
         let bytes: usize = flights.iter().map(|flight| flight.bytes).sum();
         let mut waiting: u32 = flights.iter().map(|flight| flight.segments).sum();
         let plural = if waiting == 1 { "" } else { "s" };

@@ -7,7 +7,8 @@
 //!
 //! ```
 //! use std::time::Duration;
-//! use lastbyte_flights::{Exchange, Path, timeline};
+//! use lastbyte_exchange::{Exchange, HandshakeFlight};
+//! use lastbyte_flights::{Path, timeline};
 //! use lastbyte_link::{Direction, Link};
 //!
 //! let path = Path {
@@ -15,12 +16,10 @@
 //!     ..Path::default()
 //! };
 //! // 16 KB do not fit ten segments: the handshake takes three round trips, TCP's included.
-//! let exchange = Exchange {
-//!     client_hello: 1449,
-//!     server_flight: 16_000,
-//!     client_finish: 74,
-//!     ..Exchange::default()
-//! };
+//! let mut exchange = Exchange::default();
+//! for (flight, bytes) in [(HandshakeFlight::ClientHello, 1449), (HandshakeFlight::Server, 16_000), (HandshakeFlight::ClientFinish, 74)] {
+//!     exchange.handshake.see(flight, Some(bytes));
+//! }
 //! assert_eq!(timeline(&exchange, &path).handshake, Duration::from_millis(105));
 //! ```
 //!
@@ -80,8 +79,7 @@ mod timeline;
 pub use edges::{Around, around, largest};
 pub use tcp::{Flight, Packet, PacketKind};
 pub use timeline::{
-    Buffers, Compute, Exchange, Growth, Limit, MOST_RESPONSE_WRITES, MOST_WRITES, Path, Reason,
-    Records, Request, Timeline, timeline, trace, transfer,
+    Buffers, Compute, Growth, Limit, Path, Reason, Timeline, timeline, trace, transfer,
 };
 
 /// How many segments of at most `mss` bytes hold `bytes`.

@@ -2,29 +2,134 @@
 
 use std::time::Duration;
 
+use lastbyte_exchange::{
+    Exchange, HandshakeFlight, Records, Requests, Then, Transfer, Unit, Writes,
+};
 use lastbyte_link::{Direction, Link, Rate, Side};
 use lastbyte_sizes::framing;
 use proptest::prelude::*;
 
 use super::*;
 
+/// A connection in bytes on the wire, and how long its ends compute.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Sizes {
+    /// With early data.
+    client_hello: usize,
+    early_data: usize,
+    hello_retry_request: usize,
+    second_client_hello: usize,
+    server_flight: usize,
+    flight_writes: [u32; 6],
+    client_finish: usize,
+    first_request: usize,
+    upload: usize,
+    tickets: usize,
+    ticket_writes: [u32; 6],
+    response: usize,
+    writes: [u32; Writes::MOST],
+    first_record: usize,
+    later_requests: u32,
+    later_request: usize,
+    think: Duration,
+    compute: Compute,
+}
+
+impl Default for Sizes {
+    fn default() -> Sizes {
+        Sizes {
+            client_hello: 0,
+            server_flight: 0,
+            client_finish: 0,
+            first_record: 0,
+            ..CLASSICAL
+        }
+    }
+}
+
+impl Sizes {
+    fn exchange(&self) -> Exchange {
+        let mut exchange = Exchange::default();
+        for (flight, bytes) in [
+            (
+                HandshakeFlight::ClientHello,
+                self.client_hello - self.early_data,
+            ),
+            (HandshakeFlight::HelloRetryRequest, self.hello_retry_request),
+            (HandshakeFlight::SecondClientHello, self.second_client_hello),
+            (HandshakeFlight::Server, self.server_flight),
+            (HandshakeFlight::ClientFinish, self.client_finish),
+        ] {
+            exchange.handshake.see(flight, Some(bytes as u32));
+        }
+        let writes = |then, sizes: &[u32]| {
+            let writes = Writes::new(Unit::Wire, then, sizes.to_vec());
+            (!writes.sizes().is_empty()).then_some(writes)
+        };
+        exchange.handshake.server_writes = writes(Then::Rest, &self.flight_writes);
+        let some = |bytes| (bytes > 0).then(|| Transfer::seen(bytes));
+        exchange.tickets = some(self.tickets)
+            .map(|tickets| tickets.in_writes(writes(Then::Rest, &self.ticket_writes)));
+        exchange.requests = Some(Box::new(Requests {
+            early: some(self.early_data),
+            first: some(self.first_request),
+            body: self.upload,
+            later: self.later_requests,
+            each: some(self.later_request),
+            think: self.think,
+        }));
+        exchange.response = (self.response > 0)
+            .then(|| of_first_record(self.response, self.first_record))
+            .map(|response| response.in_writes(writes(Then::Again, &self.writes)));
+        exchange
+    }
+}
+
+/// So many bytes on the wire, of which the first record has as many, as near as there are such.
+fn of_first_record(bytes: usize, first: usize) -> Transfer {
+    const RECORD: usize = framing::RECORD_OVERHEAD;
+    let records = Records {
+        first: first.saturating_sub(RECORD).max(1),
+        later: usize::MAX,
+    };
+    match bytes {
+        ..=RECORD => Transfer::seen(bytes),
+        bytes if bytes <= first => Transfer::of_records(bytes - RECORD, records),
+        bytes => Transfer::of_records(bytes.saturating_sub(2 * RECORD), records),
+    }
+}
+
+fn timeline(sizes: &Sizes, path: &Path) -> Timeline {
+    trace(sizes, path).0
+}
+
+fn trace(sizes: &Sizes, path: &Path) -> (Timeline, Vec<Packet>) {
+    let path = Path {
+        compute: sizes.compute,
+        ..path.clone()
+    };
+    let exchange = sizes.exchange();
+    let traced = super::trace(&exchange, &path);
+    assert_eq!(super::timeline(&exchange, &path), traced.0);
+    traced
+}
+
 /// P-256 and an RSA chain, and a request.
-const CLASSICAL: Exchange = Exchange {
+const CLASSICAL: Sizes = Sizes {
     client_hello: 271,
     early_data: 0,
     hello_retry_request: 0,
     second_client_hello: 0,
     server_flight: 1900,
-    flight_writes: [0; MOST_WRITES],
+    flight_writes: [0; 6],
     client_finish: 150,
     first_request: 0,
     upload: 0,
     tickets: 0,
-    ticket_writes: [0; MOST_WRITES],
+    ticket_writes: [0; 6],
     response: 0,
-    writes: [0; MOST_RESPONSE_WRITES],
+    writes: [0; Writes::MOST],
     first_record: 1448,
-    request: Request::AfterHandshake,
     later_requests: 0,
     later_request: 0,
     think: Duration::ZERO,
@@ -117,7 +222,7 @@ fn a_classical_handshake_takes_two_round_trips() {
 #[test]
 fn a_large_handshake_waits_for_the_window() {
     let handshake = |server_flight, initcwnd| {
-        let exchange = Exchange {
+        let exchange = Sizes {
             server_flight,
             ..CLASSICAL
         };
@@ -141,7 +246,7 @@ fn a_large_handshake_waits_for_the_window() {
 
 #[test]
 fn a_client_certificate_can_outgrow_the_window_too() {
-    let exchange = Exchange {
+    let exchange = Sizes {
         client_finish: 16_000,
         response: 100,
         ..CLASSICAL
@@ -160,7 +265,7 @@ fn computing_adds_up() {
         client_finish: ms(4),
         response: ms(8),
     };
-    let exchange = Exchange {
+    let exchange = Sizes {
         response: 100,
         compute,
         ..CLASSICAL
@@ -175,7 +280,7 @@ fn computing_adds_up() {
 #[test]
 fn a_handshake_lifts_the_window_as_far_as_it_used_it() {
     let window = |segments: usize, initcwnd| {
-        let exchange = Exchange {
+        let exchange = Sizes {
             server_flight: segments * 1448,
             response: 1_000_000,
             ..CLASSICAL
@@ -202,12 +307,12 @@ fn a_larger_handshake_can_save_the_response_a_round_trip() {
         later: 16_384,
     }
     .wire_bytes(204_800);
-    let classical = Exchange {
+    let classical = Sizes {
         server_flight: 3120,
         response,
         ..CLASSICAL
     };
-    let post_quantum = Exchange {
+    let post_quantum = Sizes {
         client_hello: 1449,
         server_flight: 18_054,
         ..classical
@@ -255,13 +360,12 @@ fn plain_tcp_at_a_low_rate() {
 /// Its Finished makes a client interactive also where the response to early data overtakes it.
 #[test]
 fn an_early_response_is_acknowledged_by_an_interactive_client() {
-    let exchange = Exchange {
+    let exchange = Sizes {
         client_hello: 1794,
         early_data: 87,
         server_flight: 1333,
         client_finish: 100,
         response: Records::default().wire_bytes(40_000),
-        request: Request::EarlyData,
         ..CLASSICAL
     };
     // Linux 6.12 in virtual time. Acknowledged one by one, the response would come a round trip earlier.
@@ -272,7 +376,7 @@ fn an_early_response_is_acknowledged_by_an_interactive_client() {
 
 #[test]
 fn tickets_answer_the_finished_not_the_request() {
-    let exchange = Exchange {
+    let exchange = Sizes {
         client_hello: 1416,
         server_flight: 12_357,
         client_finish: 80,
@@ -292,7 +396,7 @@ fn tickets_answer_the_finished_not_the_request() {
 /// 16 KB behind them a round trip more than where all goes on in one segment.
 #[test]
 fn tickets_that_leave_alone_have_segments_of_their_own() {
-    let exchange = Exchange {
+    let exchange = Sizes {
         client_hello: 238,
         server_flight: 2709,
         client_finish: 80,
@@ -309,7 +413,7 @@ fn tickets_that_leave_alone_have_segments_of_their_own() {
     let walk = |ticket_writes: &[usize]| {
         let mut exchange = exchange;
         for (place, bytes) in exchange.ticket_writes.iter_mut().zip(ticket_writes) {
-            *place = *bytes;
+            *place = *bytes as u32;
         }
         let timeline = timeline(&exchange, &unlimited(50, 4));
         let first = &timeline.flights[3];
@@ -330,7 +434,7 @@ fn tickets_that_leave_alone_have_segments_of_their_own() {
 /// records that are a write each.
 #[test]
 fn writes_of_a_response_have_segments_of_their_own() {
-    let exchange = Exchange {
+    let exchange = Sizes {
         client_hello: 238,
         server_flight: 1871,
         client_finish: 80,
@@ -343,7 +447,7 @@ fn writes_of_a_response_have_segments_of_their_own() {
         let mut exchange = exchange;
         exchange.tickets = tickets;
         for (place, bytes) in exchange.writes.iter_mut().zip(writes) {
-            *place = *bytes;
+            *place = *bytes as u32;
         }
         let timeline = timeline(&exchange, &unlimited(50, 10));
         let first = &timeline.flights[3];
@@ -369,7 +473,7 @@ fn writes_of_a_response_have_segments_of_their_own() {
 /// A record ends with the write that it begins in, whatever else a segment would hold.
 #[test]
 fn the_first_byte_waits_for_no_second_write() {
-    let mut exchange = Exchange {
+    let mut exchange = Sizes {
         response: 9000,
         first_record: 1448,
         ..CLASSICAL
@@ -385,7 +489,7 @@ fn the_first_byte_waits_for_no_second_write() {
 /// A request makes the client interactive: it acknowledges every second segment then.
 #[test]
 fn an_odd_segment_waits_for_the_delayed_acknowledgement() {
-    let exchange = Exchange {
+    let exchange = Sizes {
         server_flight: 100,
         response: 10 * 1448,
         ..CLASSICAL
@@ -403,11 +507,11 @@ fn an_odd_segment_waits_for_the_delayed_acknowledgement() {
     );
     assert_eq!(timeline.ttlb, ms(1000));
     // Without the tenth segment, the two that were late are the last.
-    let exchange = Exchange {
+    let exchange = Sizes {
         response: 9 * 1448,
         ..exchange
     };
-    assert_eq!(super::timeline(&exchange, &unlimited(200, 3)).ttlb, ms(840));
+    assert_eq!(self::timeline(&exchange, &unlimited(200, 3)).ttlb, ms(840));
 }
 
 /// A client that takes 40 ms to answer is not interactive, and acknowledges each segment.
@@ -418,7 +522,7 @@ fn a_slow_client_is_not_interactive() {
             client_finish,
             ..NO_COMPUTE
         };
-        let exchange = Exchange {
+        let exchange = Sizes {
             server_flight: 100,
             response: 9 * 1448,
             compute,
@@ -433,7 +537,7 @@ fn a_slow_client_is_not_interactive() {
 /// A short segment is acknowledged as soon as it is read, ahead of the client's Finished.
 #[test]
 fn a_short_segment_is_acknowledged_when_it_is_read() {
-    let exchange = Exchange {
+    let exchange = Sizes {
         server_flight: 18 * 1448 + 100,
         response: 1000,
         ..CLASSICAL
@@ -449,7 +553,7 @@ fn a_short_segment_is_acknowledged_when_it_is_read() {
 #[test]
 fn the_receive_window_binds_a_large_initial_window() {
     let ttlb = |buffers, response| {
-        let exchange = Exchange {
+        let exchange = Sizes {
             response,
             ..CLASSICAL
         };
@@ -469,7 +573,7 @@ fn the_receive_window_binds_a_large_initial_window() {
 #[test]
 fn a_receive_buffer_that_the_client_sets_binds_once_the_first_window_is_used() {
     let flights = |client_receive_buffer| {
-        let exchange = Exchange {
+        let exchange = Sizes {
             response: 100 * 1448,
             ..CLASSICAL
         };
@@ -495,7 +599,7 @@ fn a_receive_buffer_that_the_client_sets_binds_once_the_first_window_is_used() {
 #[test]
 fn the_send_buffer_binds_when_a_handshake_has_lifted_the_window() {
     let flights = |buffers| {
-        let exchange = Exchange {
+        let exchange = Sizes {
             server_flight: 30 * 1448,
             response: 100 * 1448,
             ..CLASSICAL
@@ -518,7 +622,7 @@ fn linux_sends_these_flights() {
          rate,
          initcwnd,
          [client_hello, server_flight, client_finish, response]: [usize; 4]| {
-            let exchange = Exchange {
+            let exchange = Sizes {
                 client_hello,
                 server_flight,
                 client_finish,
@@ -563,7 +667,7 @@ fn linux_sends_these_flights() {
 #[test]
 fn a_first_record_is_there_with_its_last_byte() {
     let ttfb = |first_record| {
-        let exchange = Exchange {
+        let exchange = Sizes {
             response: 100_000,
             first_record,
             ..CLASSICAL
@@ -622,7 +726,7 @@ fn parts_of_no_bytes_are_left_out() {
         server_initcwnd: 0,
         ..unlimited(10, 0)
     };
-    let nothing = timeline(&Exchange::default(), &path);
+    let nothing = timeline(&Sizes::default(), &path);
     assert_eq!(
         (nothing.connect, nothing.handshake, nothing.ttlb),
         (ms(10), ms(10), ms(10))
@@ -630,12 +734,12 @@ fn parts_of_no_bytes_are_left_out() {
     assert_eq!((nothing.ttfb, nothing.flights), (None, Vec::new()));
     for parts in 0..16 {
         let bytes = |part: usize| if parts & part == 0 { 0 } else { 3 };
-        let exchange = Exchange {
+        let exchange = Sizes {
             client_hello: bytes(1),
             server_flight: bytes(2),
             client_finish: bytes(4),
             response: bytes(8),
-            ..Exchange::default()
+            ..Sizes::default()
         };
         let timeline = timeline(&exchange, &path);
         assert!(timeline.handshake >= ms(10) && timeline.ttlb >= timeline.handshake);
@@ -652,13 +756,13 @@ prop_compose! {
 }
 
 /// On a path of 100 ms without a rate limit.
-fn at_100_ms(exchange: Exchange) -> Timeline {
+fn at_100_ms(exchange: Sizes) -> Timeline {
     timeline(&exchange, &path(ms(100), None, 10))
 }
 
 #[test]
 fn a_hello_retry_request_is_a_round_trip() {
-    let retried = Exchange {
+    let retried = Sizes {
         hello_retry_request: 93,
         second_client_hello: 1449,
         ..CLASSICAL
@@ -669,12 +773,12 @@ fn a_hello_retry_request_is_a_round_trip() {
 
 #[test]
 fn early_data_saves_a_round_trip() {
-    let exchange = Exchange {
+    let exchange = Sizes {
         response: 5000,
         ..CLASSICAL
     };
-    let early = Exchange {
-        request: Request::EarlyData,
+    let early = Sizes {
+        early_data: 80,
         ..exchange
     };
     let times = |timeline: Timeline| (timeline.handshake, timeline.ttfb, timeline.ttlb);
@@ -686,16 +790,12 @@ fn early_data_saves_a_round_trip() {
 #[test]
 fn a_server_answers_the_hello_before_it_has_all_early_data() {
     let early = |early_data, late, response| {
-        let exchange = Exchange {
+        let exchange = Sizes {
             client_hello: 271 + early_data,
             early_data,
             first_request: late,
             upload: early_data + late,
             response,
-            request: match late {
-                0 => Request::EarlyData,
-                _ => Request::AfterHandshake,
-            },
             ..CLASSICAL
         };
         let timeline = at_100_ms(exchange);
@@ -718,7 +818,7 @@ fn a_server_answers_the_hello_before_it_has_all_early_data() {
 #[test]
 fn a_client_with_a_large_chain_fills_its_own_window() {
     let mutual = |client_finish, client_initcwnd| {
-        let exchange = Exchange {
+        let exchange = Sizes {
             client_finish,
             response: 1000,
             ..CLASSICAL
@@ -741,7 +841,7 @@ fn a_client_with_a_large_chain_fills_its_own_window() {
 #[test]
 fn an_upload_ends_at_the_server() {
     let upload = |upload| {
-        let exchange = Exchange {
+        let exchange = Sizes {
             first_request: upload,
             upload,
             ..CLASSICAL
@@ -758,7 +858,7 @@ fn an_upload_ends_at_the_server() {
 #[test]
 fn each_later_request_is_a_round_trip_and_a_thought() {
     let requests = |later_requests, think| {
-        at_100_ms(Exchange {
+        at_100_ms(Sizes {
             response: 10 * 1448,
             later_requests,
             later_request: 83,
@@ -776,7 +876,7 @@ fn each_later_request_is_a_round_trip_and_a_thought() {
 #[test]
 fn a_long_thought_closes_the_window() {
     let second = |think| {
-        let timeline = at_100_ms(Exchange {
+        let timeline = at_100_ms(Sizes {
             response: 20 * 1448,
             later_requests: 1,
             later_request: 83,
@@ -796,7 +896,7 @@ fn a_long_thought_closes_the_window() {
 #[test]
 fn writes_of_the_handshake_take_segments_more() {
     let handshake = |flight_writes| {
-        let exchange = Exchange {
+        let exchange = Sizes {
             server_flight: 13_300,
             flight_writes,
             ..CLASSICAL
@@ -821,7 +921,7 @@ fn windows_grow_as_they_are_used_or_always() {
             growth,
             ..unlimited(50, server_initcwnd)
         };
-        let exchange = Exchange {
+        let exchange = Sizes {
             server_flight,
             response: 200_000,
             ..CLASSICAL
@@ -847,32 +947,32 @@ prop_compose! {
     fn any_exchange()(
         client_hello in 1_usize..3000,
         server_flight in 1_usize..60_000,
-        flight_writes in prop::array::uniform6(0_usize..9000),
+        flight_writes in prop::array::uniform6(0_u32..9000),
         client_finish in 1_usize..20_000,
         first_request in 0_usize..20_000,
         tickets in 0_usize..1000,
-        ticket_writes in prop::array::uniform6(0_usize..500),
-        request in prop_oneof![Just(Request::AfterHandshake), Just(Request::EarlyData)],
+        ticket_writes in prop::array::uniform6(0_u32..500),
+        early_data in 0_usize..=1,
         response in 0_usize..200_000,
         // Of smaller ones there would be many thousands.
-        writes in prop::array::uniform12(prop_oneof![Just(0), 100_usize..20_000]),
+        writes in prop::array::uniform12(prop_oneof![Just(0), 100_u32..20_000]),
         first_record in 0_usize..20_000,
         compute in any_compute(),
-    ) -> Exchange {
-        Exchange {
+    ) -> Sizes {
+        Sizes {
             client_hello, server_flight, flight_writes, client_finish, first_request, tickets, ticket_writes,
-            request, response, writes, first_record, compute, ..Exchange::default()
+            early_data, response, writes, first_record, compute, ..Sizes::default()
         }
     }
 }
 
 /// The same, each message written at once, and none amid another.
-fn at_once(exchange: Exchange) -> Exchange {
-    Exchange {
-        flight_writes: [0; MOST_WRITES],
-        ticket_writes: [0; MOST_WRITES],
-        writes: [0; MOST_RESPONSE_WRITES],
-        request: Request::AfterHandshake,
+fn at_once(exchange: Sizes) -> Sizes {
+    Sizes {
+        flight_writes: [0; 6],
+        ticket_writes: [0; 6],
+        writes: [0; Writes::MOST],
+        early_data: 0,
         compute: NO_COMPUTE,
         ..exchange
     }
@@ -910,9 +1010,9 @@ proptest! {
         let bytes = |sender| -> usize {
             flights.iter().filter(|flight| flight.sender == sender).map(|flight| flight.bytes).sum()
         };
-        let Exchange { client_hello, client_finish, first_request, .. } = exchange;
+        let Sizes { client_hello, client_finish, first_request, .. } = exchange;
         prop_assert_eq!(bytes(Side::Client), client_hello + client_finish + first_request);
-        let Exchange { server_flight, tickets, response, .. } = exchange;
+        let Sizes { server_flight, tickets, response, .. } = exchange;
         prop_assert_eq!(bytes(Side::Server), server_flight + tickets + response);
         for flight in &flights {
             prop_assert!(flight.segments <= flight.cwnd);
@@ -941,7 +1041,7 @@ proptest! {
         exchange in any_exchange(), path in any_path(), more in 0_usize..20_000,
     ) {
         let exchange = at_once(exchange);
-        let larger = Exchange { response: exchange.response + more, ..exchange };
+        let larger = Sizes { response: exchange.response + more, ..exchange };
         prop_assert!(timeline(&larger, &path).ttlb >= timeline(&exchange, &path).ttlb);
     }
 
@@ -971,17 +1071,17 @@ proptest! {
 #[test]
 fn a_finished_amid_a_response_delays_an_acknowledgement() {
     let at = |rtt| {
-        let exchange = Exchange {
+        let exchange = Sizes {
             client_hello: 1000,
             server_flight: 1000,
             client_finish: 100,
             response: 60 * 1448,
-            request: Request::EarlyData,
+            early_data: 100,
             compute: Compute {
                 client_finish: ms(51),
                 ..NO_COMPUTE
             },
-            ..Exchange::default()
+            ..Sizes::default()
         };
         let rate = Rate::from_bits_per_second(100_000_000);
         timeline(&exchange, &path(rtt, rate, 1)).ttlb
@@ -997,7 +1097,7 @@ fn a_finished_amid_a_response_delays_an_acknowledgement() {
 /// All that crosses the link, where a window of two segments meets five.
 #[test]
 fn a_trace_has_each_packet() {
-    let exchange = Exchange {
+    let exchange = Sizes {
         server_flight: 5 * 1448 - 100,
         ..CLASSICAL
     };
@@ -1054,7 +1154,8 @@ proptest! {
     #[test]
     fn a_trace_agrees_with_its_timeline(exchange in any_exchange(), path in any_path()) {
         let (timeline, packets) = trace(&exchange, &path);
-        prop_assert_eq!(&timeline, &super::timeline(&exchange, &path));
+        let again = self::timeline(&exchange, &path);
+        prop_assert_eq!(&timeline, &again);
         for sender in [Side::Client, Side::Server] {
             let data = || packets.iter().filter(move |packet| packet.sender == sender && packet.kind == PacketKind::Data);
             let mut sent = 0;
@@ -1100,7 +1201,7 @@ fn a_window_is_idle_after_the_timeout_of_its_path() {
         (200, 1801.5),
         (300, 2701.5),
     ] {
-        let exchange = Exchange {
+        let exchange = Sizes {
             client_hello: 1416,
             server_flight: 12_357,
             client_finish: 80,
@@ -1120,7 +1221,7 @@ fn a_window_is_idle_after_the_timeout_of_its_path() {
 /// is as it is, and what comes behind it is not.
 #[test]
 fn a_limit_lies_where_linux_sends_a_segment_again() {
-    let exchange = Exchange {
+    let exchange = Sizes {
         client_hello: 221,
         server_flight: 2500,
         client_finish: 80,
@@ -1151,14 +1252,14 @@ fn a_syn_is_sent_again_after_a_second() {
     assert_eq!(at(1000).modelled(at(1000).connect), Some(ms(1000)));
 }
 
-fn at_rtt(rtt: u64, exchange: Exchange) -> Timeline {
+fn at_rtt(rtt: u64, exchange: Sizes) -> Timeline {
     timeline(&exchange, &unlimited(rtt, 10))
 }
 
 /// Its own flight of eleven segments is lost in part; the handshake before it is not.
 #[test]
 fn a_queue_limits_what_comes_behind_it() {
-    let exchange = Exchange {
+    let exchange = Sizes {
         response: 11 * 1448,
         ..CLASSICAL
     };
@@ -1178,7 +1279,7 @@ fn a_queue_limits_what_comes_behind_it() {
 #[test]
 fn segments_that_come_too_fast_to_be_read_apart_limit_what_comes_behind_them() {
     let limit = |segments: usize, rate: u64, receive: usize| {
-        let exchange = Exchange {
+        let exchange = Sizes {
             response: segments * 1448,
             ..CLASSICAL
         };
@@ -1206,7 +1307,7 @@ fn segments_that_come_too_fast_to_be_read_apart_limit_what_comes_behind_them() {
 #[test]
 fn a_small_receive_buffer_is_followed_for_a_while() {
     let limit = |response: usize, rate: &str, client_receive_buffer: Option<usize>| {
-        let exchange = Exchange {
+        let exchange = Sizes {
             response,
             ..CLASSICAL
         };
@@ -1238,7 +1339,7 @@ fn a_small_receive_buffer_is_followed_for_a_while() {
 #[test]
 fn a_client_that_waits_for_its_upload_is_interactive_still() {
     let request = 81 + Records::default().wire_bytes(18_196);
-    let exchange = Exchange {
+    let exchange = Sizes {
         client_hello: 271,
         server_flight: 2738,
         client_finish: 80,

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use lastbyte_exchange::{Exchange, Framed, HandshakeFlight, Requests, Transfer};
 use lastbyte_link::{Link, Side};
 use lastbyte_sizes::framing;
 
@@ -10,72 +11,6 @@ use crate::tcp::{self, Begins, Flight, Follows, Memory, Message, Packet, SlowSta
 
 /// Times that differ by less than this part are the same: half of what measurements may differ from arithmetic by.
 const NEAR: u32 = 2000;
-
-/// The writes of a server's handshake that are told besides its last one, at most: more than any server has.
-pub const MOST_WRITES: usize = 6;
-
-/// The writes of a response that are told besides those that are as the last of them, at most: until records of net/http, which
-/// grow, fill sixty segments.
-pub const MOST_RESPONSE_WRITES: usize = 12;
-
-/// The bytes of one TLS 1.3 connection on the wire, record headers included, and its compute times.
-///
-/// Each part is one write of its sender. A part of no bytes is left out.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Exchange {
-    /// ClientHello, and early data.
-    pub client_hello: usize,
-    /// How much of that is early data.
-    pub early_data: usize,
-    /// HelloRetryRequest.
-    pub hello_retry_request: usize,
-    /// The second ClientHello.
-    pub second_client_hello: usize,
-    /// ServerHello to Finished.
-    pub server_flight: usize,
-    /// The writes that it leaves in, but for the last: each ends with a segment that need not be full. All of it is one write
-    /// if there are none.
-    pub flight_writes: [usize; MOST_WRITES],
-    /// The client's Finished, after its certificate if it sends one.
-    pub client_finish: usize,
-    /// What of the first request leaves with that: all that is no early data.
-    pub first_request: usize,
-    /// The body of a request.
-    pub upload: usize,
-    /// Session tickets, which answer the client's Finished.
-    pub tickets: usize,
-    /// The writes that they leave in, each ending with a segment that need not be full. They leave with what follows them as one
-    /// write if there are none.
-    pub ticket_writes: [usize; MOST_WRITES],
-    /// The response; none is asked for when it is 0.
-    pub response: usize,
-    /// The writes that a response leaves in: the first ones, of which the last that is not 0 repeats. All of it
-    /// is one write if there are none.
-    pub writes: [usize; MOST_RESPONSE_WRITES],
-    /// The first record of the response: it can't be read before its last byte.
-    pub first_record: usize,
-    /// When the server has the first request.
-    pub request: Request,
-    /// Requests after the first one, each answered like that.
-    pub later_requests: u32,
-    /// Each of them, with its body.
-    pub later_request: usize,
-    /// From the end of a response to the next request.
-    pub think: Duration,
-    /// How long the ends compute.
-    pub compute: Compute,
-}
-
-/// Where the first request goes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Request {
-    /// With the client's Finished, or its end does: what comes before is early data.
-    #[default]
-    AfterHandshake,
-    /// With the ClientHello, all of it (RFC 8446, section 2.3). The server answers it before it has the
-    /// client's Finished.
-    EarlyData,
-}
 
 /// How long each part takes to make, once its sender has all that it needs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -111,6 +46,8 @@ pub struct Path {
     pub buffers: Buffers,
     /// What the client sets its receive buffer to once it is connected, in bytes (`SO_RCVBUF`).
     pub client_receive_buffer: Option<usize>,
+    /// How long the ends compute.
+    pub compute: Compute,
 }
 
 /// When a congestion window grows by what is acknowledged.
@@ -179,41 +116,7 @@ impl Default for Path {
             growth: Growth::Used,
             buffers: Buffers::LARGE,
             client_receive_buffer: None,
-        }
-    }
-}
-
-/// How a response is cut into TLS records, in bytes of payload.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Records {
-    /// What the first record holds.
-    pub first: usize,
-    /// What each later record holds.
-    pub later: usize,
-}
-
-impl Records {
-    /// The bytes on the wire of `payload` bytes.
-    #[must_use]
-    pub fn wire_bytes(&self, payload: usize) -> usize {
-        let first = payload.min(self.first.max(1));
-        let later = (payload - first).div_ceil(self.later.max(1));
-        payload + framing::RECORD_OVERHEAD * (later + usize::from(first > 0))
-    }
-
-    /// The bytes on the wire of the first record of `payload` bytes.
-    #[must_use]
-    pub fn first_wire_bytes(&self, payload: usize) -> usize {
-        self.wire_bytes(payload.min(self.first.max(1)))
-    }
-}
-
-impl Default for Records {
-    /// As large sites do: the first record fills one segment, the others hold as much as records can.
-    fn default() -> Records {
-        Records {
-            first: framing::MSS - framing::RECORD_OVERHEAD,
-            later: framing::MAX_PLAINTEXT,
+            compute: Compute::default(),
         }
     }
 }
@@ -373,7 +276,19 @@ pub fn trace(exchange: &Exchange, path: &Path) -> (Timeline, Vec<Packet>) {
 }
 
 fn walked(exchange: &Exchange, path: &Path, memory: Memory) -> (Timeline, Vec<Packet>) {
-    let compute = &exchange.compute;
+    let Sent {
+        client_hello,
+        early,
+        hello_retry,
+        server,
+        client_finish,
+        tickets,
+        first,
+        each,
+        response,
+        requests,
+    } = Sent::of(exchange);
+    let compute = &path.compute;
     let message = |sender, bytes, compute| Message {
         sender,
         bytes,
@@ -384,72 +299,74 @@ fn walked(exchange: &Exchange, path: &Path, memory: Memory) -> (Timeline, Vec<Pa
     };
     let after = |message, bytes| Follows::Part { message, bytes };
     use Side::{Client, Server};
-    let mut messages = vec![message(Client, exchange.client_hello, compute.client_hello)];
-    if exchange.hello_retry_request > 0 {
+    let mut messages = vec![message(Client, client_hello, compute.client_hello)];
+    if let Some([request, second]) = hello_retry {
         messages.extend([
-            message(Server, exchange.hello_retry_request, compute.server_flight),
-            message(Client, exchange.second_client_hello, compute.client_hello),
+            message(Server, request, compute.server_flight),
+            message(Client, second, compute.client_hello),
         ]);
     }
     let hello = messages.len() - 1;
     let (flight, finish) = (hello + 1, hello + 2);
-    let request = exchange.client_finish + exchange.first_request;
+    let request = client_finish + first;
     messages.extend([
         Message {
-            follows: match exchange.early_data {
+            follows: match early {
                 0 => Follows::All,
                 // The server does not wait for the rest.
-                early => after(hello, exchange.client_hello.saturating_sub(early)),
+                early => after(hello, client_hello.saturating_sub(early)),
             },
-            writes: flight_writes(exchange),
-            ..message(Server, exchange.server_flight, compute.server_flight)
+            writes: match &*server.writes {
+                [] | [_] => Vec::new(),
+                writes => writes.to_vec(),
+            },
+            ..message(Server, server.bytes, compute.server_flight)
         },
         Message {
             // The client may not have sent all early data.
-            follows: after(flight, exchange.server_flight),
+            follows: after(flight, server.bytes),
             ..message(Client, request, compute.client_finish)
         },
     ]);
     let tickets = |compute| Message {
-        follows: after(finish, exchange.client_finish),
-        writes: ticket_writes(exchange),
-        ..message(Server, exchange.tickets, compute)
+        follows: after(finish, client_finish),
+        writes: tickets.writes.clone(),
+        ..message(Server, tickets.bytes, compute)
     };
-    let response = |request, request_bytes, compute| Message {
+    let answer = |request, request_bytes, compute| Message {
         follows: after(request, request_bytes),
-        writes: writes(exchange),
-        ..message(Server, exchange.response, compute)
+        writes: response.writes.clone(),
+        ..message(Server, response.bytes, compute)
     };
-    let first_response = match exchange.request {
-        Request::AfterHandshake => {
-            let tickets = tickets(compute.response);
-            let mut response = response(finish, request, Duration::ZERO);
-            if !tickets.writes.is_empty() && response.writes.is_empty() {
-                // It does not go on with their last segment.
-                response.writes.push(exchange.response);
-            }
-            if tickets.writes.is_empty() && tickets.bytes > 0 {
-                response.begins = Begins::WithWhatWaits;
-            }
-            messages.extend([tickets, response]);
-            finish + 2
-        }
+    // The server answers a request that is early as a whole before it has the client's Finished.
+    let is_early = early > 0 && first == 0;
+    let first_response = if is_early {
         // Nobody waits for the client's Finished, nor for the tickets.
-        Request::EarlyData => {
-            messages.push(response(hello, exchange.client_hello, compute.response));
-            messages.push(tickets(Duration::ZERO));
-            finish + 1
+        messages.push(answer(hello, client_hello, compute.response));
+        messages.push(tickets(Duration::ZERO));
+        finish + 1
+    } else {
+        let tickets = tickets(compute.response);
+        let mut answer = answer(finish, request, Duration::ZERO);
+        if !tickets.writes.is_empty() && answer.writes.is_empty() {
+            // It does not go on with their last segment.
+            answer.writes.push(response.bytes);
         }
+        if tickets.writes.is_empty() && tickets.bytes > 0 {
+            answer.begins = Begins::WithWhatWaits;
+        }
+        messages.extend([tickets, answer]);
+        finish + 2
     };
     let mut last_response = first_response;
-    for _ in 0..exchange.later_requests {
+    for _ in 0..requests.later {
         let request = messages.len();
         messages.extend([
             Message {
-                follows: after(last_response, exchange.response),
-                ..message(Client, exchange.later_request, exchange.think)
+                follows: after(last_response, response.bytes),
+                ..message(Client, each, requests.think)
             },
-            response(request, exchange.later_request, Duration::ZERO),
+            answer(request, each, Duration::ZERO),
         ]);
         last_response = request + 1;
     }
@@ -459,26 +376,17 @@ fn walked(exchange: &Exchange, path: &Path, memory: Memory) -> (Timeline, Vec<Pa
         .iter()
         .any(Option::is_some)
         .then(|| tcp::walk(messages, path, Memory::Flights, SlowStart::Ends));
-    // No record ends behind the write that it begins in.
-    let [first_write, ..] = exchange.writes;
-    let first_record = match first_write {
-        0 => exchange.first_record,
-        bytes => exchange.first_record.min(bytes),
-    };
-    let first_record = first_record.min(exchange.response);
     // The client reads a response after its own Finished. Without a response, the request comes last.
     let times = |walk: &Walk| {
         let handshake = walk.written(finish);
-        let ttfb = (exchange.response > 0).then(|| {
-            let first = walk.arrived(first_response, first_record);
+        let ttfb = (response.bytes > 0).then(|| {
+            let first = walk.arrived(first_response, response.first);
             first.max(handshake)
         });
-        let ttlb = match (exchange.response, exchange.upload) {
+        let ttlb = match (response.bytes, requests.body) {
             (0, 0) => handshake,
-            (0, _) => match exchange.request {
-                Request::AfterHandshake => walk.arrived(finish, request),
-                Request::EarlyData => walk.arrived(hello, exchange.client_hello),
-            },
+            (0, _) if is_early => walk.arrived(hello, client_hello),
+            (0, _) => walk.arrived(finish, request),
             _ => walk.arrived(last_response, usize::MAX).max(handshake),
         };
         (handshake, ttfb, ttlb)
@@ -499,7 +407,7 @@ fn walked(exchange: &Exchange, path: &Path, memory: Memory) -> (Timeline, Vec<Pa
         handshake,
         ttfb,
         ttlb,
-        limit: match (exchange.response, exchange.upload) {
+        limit: match (response.bytes, requests.body) {
             (0, 1..) => sooner(client, server),
             _ => client,
         },
@@ -514,53 +422,57 @@ fn sooner(one: Option<Limit>, other: Option<Limit>) -> Option<Limit> {
     limits.min_by_key(|limit| limit.until)
 }
 
-/// The writes of the server's flight; empty if it is one.
-fn flight_writes(exchange: &Exchange) -> Vec<usize> {
-    match parts(exchange.server_flight, &exchange.flight_writes) {
-        writes if writes.len() > 1 => writes,
-        _ => Vec::new(),
-    }
+/// What each end sends in turn, in bytes on the wire; nothing of what an exchange does not have.
+struct Sent {
+    /// ClientHello, and early data.
+    client_hello: usize,
+    /// How much of that is early data.
+    early: usize,
+    /// HelloRetryRequest and second ClientHello.
+    hello_retry: Option<[usize; 2]>,
+    server: Framed,
+    client_finish: usize,
+    tickets: Framed,
+    /// What of the first request leaves with the client's Finished.
+    first: usize,
+    /// Each later one.
+    each: usize,
+    response: Framed,
+    requests: Requests,
 }
 
-/// The writes of the tickets; empty if they leave with what follows them.
-fn ticket_writes(exchange: &Exchange) -> Vec<usize> {
-    match exchange.ticket_writes {
-        [0, ..] => Vec::new(),
-        writes => parts(exchange.tickets, &writes),
-    }
-}
-
-/// So many bytes in writes of these sizes, as far as there are some, and one of all that is left.
-fn parts(bytes: usize, sizes: &[usize]) -> Vec<usize> {
-    let mut left = bytes;
-    let mut writes = Vec::new();
-    for size in sizes.iter().take_while(|size| **size > 0) {
-        if *size >= left {
-            break;
+impl Sent {
+    fn of(exchange: &Exchange) -> Sent {
+        let transport = exchange.transport;
+        let flight = |flight| {
+            exchange
+                .handshake
+                .wire_bytes(flight)
+                .map(|bytes| bytes as usize)
+        };
+        let bytes = |which| flight(which).unwrap_or(0);
+        let framed = |transfer: &Option<Transfer>| {
+            let transfer = transfer.as_ref();
+            transfer.map_or_else(Framed::default, |transfer| transport.framed(transfer))
+        };
+        let requests = exchange.requests.as_deref().cloned().unwrap_or_default();
+        let retry = flight(HandshakeFlight::HelloRetryRequest).filter(|bytes| *bytes > 0);
+        let server = Transfer::seen(bytes(HandshakeFlight::Server))
+            .in_writes(exchange.handshake.server_writes.clone());
+        let early = framed(&requests.early).bytes;
+        Sent {
+            client_hello: bytes(HandshakeFlight::ClientHello) + early,
+            early,
+            hello_retry: retry.map(|retry| [retry, bytes(HandshakeFlight::SecondClientHello)]),
+            server: transport.framed(&server),
+            client_finish: bytes(HandshakeFlight::ClientFinish),
+            tickets: framed(&exchange.tickets),
+            first: framed(&requests.first).bytes,
+            each: framed(&requests.each).bytes,
+            response: framed(&exchange.response),
+            requests,
         }
-        writes.push(*size);
-        left -= size;
     }
-    if left > 0 {
-        writes.push(left);
-    }
-    writes
-}
-
-/// The writes of a response; empty if it is one.
-fn writes(exchange: &Exchange) -> Vec<usize> {
-    let sizes = exchange.writes.iter().copied().take_while(|size| *size > 0);
-    let Some(last) = sizes.clone().last() else {
-        return Vec::new();
-    };
-    let mut writes = Vec::new();
-    let mut left = exchange.response;
-    let mut sizes = sizes.chain(std::iter::repeat(last));
-    while let Some(size) = sizes.next().filter(|_| left > 0) {
-        writes.push(size.min(left));
-        left = left.saturating_sub(size);
-    }
-    writes
 }
 
 /// Walks through a plain TCP connection: a request of the client and a response of the server, in

@@ -65,8 +65,8 @@ fn arithmetic() {
             client_finish: steps.client_finish,
             response: steps.server_finish,
         };
-        let wire = sample.rows[0].wire;
-        let expected = expected(&wire, cell, arm.arm.record_size, compute).ttlb;
+        let wire = &sample.rows[0].exchange;
+        let expected = expected(wire, cell, arm.arm.record_size, compute).ttlb;
         let measured = percentile(&sample, 0.5);
         let difference = 100.0 * (measured.as_secs_f64() / expected.as_secs_f64() - 1.0);
         worst = worst.max(difference.abs());

@@ -1,6 +1,8 @@
 //! What a probe found, as a file says it.
 
-use lastbyte_flights::MOST_RESPONSE_WRITES;
+mod exchange;
+
+use lastbyte_exchange::Writes as KnownWrites;
 use lastbyte_link::visible;
 use lastbyte_sizes::KeyAlgorithm;
 use serde::{Deserialize, Serialize};
@@ -531,7 +533,7 @@ impl Document {
             let count = Number::bytes(
                 "response.writes: how many",
                 writes.first.len(),
-                MOST_RESPONSE_WRITES as f64,
+                KnownWrites::MOST as f64,
             );
             let each = writes.first.iter().map(|bytes| Number {
                 least: LEAST_RECORD as f64,

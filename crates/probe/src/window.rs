@@ -3,7 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
-use lastbyte_flights::{Compute, Exchange, Growth, Path, timeline};
+use lastbyte_exchange::{Exchange, HandshakeFlight, Transfer};
+use lastbyte_flights::{Compute, Growth, Path, timeline};
 use lastbyte_link::{Direction, Link, Side};
 use serde::{Deserialize, Serialize};
 
@@ -437,29 +438,36 @@ impl<'a> Flights<'a> {
             .map_or(0, |round| round.segments);
         let all = self.response.as_ref().map_or(0, Seen::segments);
         let hello = self.connection.written(true).clamp(1, 8 * segment);
-        let exchange = Exchange {
-            client_hello: hello,
-            hello_retry_request: segments(self.retry.min(MOST_WINDOW)),
-            second_client_hello: if self.retry > 0 { hello } else { 0 },
-            server_flight: segments(seen.min(8 * MOST_WINDOW)),
-            client_finish: self.connection.written(false).clamp(1, segment),
-            response: segments(
-                all.min((first.saturating_mul(3).saturating_add(8)).min(8 * MOST_WINDOW)),
+        let mut exchange = Exchange::default();
+        let retry = segments(self.retry.min(MOST_WINDOW));
+        for (flight, bytes) in [
+            (HandshakeFlight::ClientHello, hello),
+            (HandshakeFlight::HelloRetryRequest, retry),
+            (
+                HandshakeFlight::SecondClientHello,
+                if self.retry > 0 { hello } else { 0 },
             ),
-            // With what is left of both, no flight is cut short.
-            first_record: 1,
-            compute: Compute {
-                response: rest.min(LONGEST),
-                ..Compute::default()
-            },
-            ..Exchange::default()
-        };
+            (HandshakeFlight::Server, segments(seen.min(8 * MOST_WINDOW))),
+            (
+                HandshakeFlight::ClientFinish,
+                self.connection.written(false).clamp(1, segment),
+            ),
+        ] {
+            exchange.handshake.see(flight, u32::try_from(bytes).ok());
+        }
+        // With what is left of both, no flight is cut short.
+        let response = (first.saturating_mul(3).saturating_add(8)).min(8 * MOST_WINDOW);
+        exchange.response = Some(Transfer::seen(segments(all.min(response))));
         let path = Path {
             link: Link::symmetric(self.rtt.min(LONGEST), Direction::default()),
             mss: segment,
             headers: (self.connection.headers).clamp(LEAST_HEADERS, MOST_HEADERS),
             server_initcwnd: window,
             growth,
+            compute: Compute {
+                response: rest.min(LONGEST),
+                ..Compute::default()
+            },
             ..Path::default()
         };
         let timeline = timeline(&exchange, &path);

@@ -2,11 +2,14 @@
 
 use std::time::Duration;
 
-use lastbyte_flights::{MOST_RESPONSE_WRITES, MOST_WRITES};
+use lastbyte_exchange::Writes as KnownWrites;
 use serde::{Deserialize, Serialize};
 
 use crate::Connection;
 use crate::rounds::{LATE, Piece, pieces};
+
+/// The writes of a server's handshake and of its tickets that are told, at most: more than any server has.
+const MOST_WRITES: usize = 6;
 
 /// The writes of the server's messages, from ServerHello to Finished. Each ends with a segment that need not be full, which
 /// takes a place in the window all the same.
@@ -231,7 +234,7 @@ fn writes_of(
         };
         let response = ResponseWrites {
             // Of what does not fit, the last one stands for the rest.
-            is_certain: first.len() < MOST_RESPONSE_WRITES
+            is_certain: first.len() < KnownWrites::MOST
                 && ways.all(|(_, other)| writes(other) == first || is_as_long(other)),
             first,
         };
@@ -304,7 +307,7 @@ fn first_ones(mut writes: Vec<usize>) -> Vec<usize> {
     {
         writes.pop();
     }
-    writes.truncate(MOST_RESPONSE_WRITES);
+    writes.truncate(KnownWrites::MOST);
     writes
 }
 
@@ -538,7 +541,7 @@ mod tests {
         assert_eq!(answered(&[], &records, &[(8928, 8)]), (Vec::new(), writes));
         // One that has more to send does not repeat its last record, but what that is was not seen.
         let growing: Vec<usize> = (1..=20).map(|times| 1000 * times).collect();
-        assert_eq!(first_ones(growing.clone()), growing[..MOST_RESPONSE_WRITES]);
+        assert_eq!(first_ones(growing.clone()), growing[..KnownWrites::MOST]);
     }
 
     #[test]
@@ -573,7 +576,7 @@ mod tests {
         let told = answered(&[], &many, &came).1.unwrap();
         assert_eq!(
             (told.first.len(), told.is_certain),
-            (MOST_RESPONSE_WRITES, false)
+            (KnownWrites::MOST, false)
         );
     }
 
@@ -726,7 +729,7 @@ mod tests {
             came in prop::collection::vec((0_usize..20_000, 0_usize..20), 0..20),
         ) {
             let (_, found) = answered(&tickets, &records, &came);
-            prop_assert!(found.is_none_or(|found| found.first.len() <= MOST_RESPONSE_WRITES));
+            prop_assert!(found.is_none_or(|found| found.first.len() <= KnownWrites::MOST));
         }
     }
 

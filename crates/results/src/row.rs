@@ -3,10 +3,9 @@
 use std::fmt;
 use std::time::Duration;
 
+use lastbyte_exchange::Exchange;
 use lastbyte_link::named;
-use lastbyte_sizes::{
-    ABRIDGED, CertificateCompression, Message, MessageSizes, Outcome as DeliveryOutcome,
-};
+use lastbyte_sizes::Outcome as DeliveryOutcome;
 
 /// One connection.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,17 +18,15 @@ pub struct Row {
     pub outcome: Outcome,
     /// From just before `connect()`; each is absent if it was not reached.
     pub times: Times,
-    /// What went over the wire in the handshake, as far as it went.
-    pub wire: Wire,
+    /// What was seen of it on the wire, as far as it went.
+    pub exchange: Exchange,
     /// What came through DNS before.
     pub dns: Dns,
-    /// What a browser saw, if a page was loaded. [`Row::times`] are from the start of the navigation then, and those of
-    /// the document's connection.
-    pub page: PageLoad,
-    /// The client's TCP at the end.
-    pub client_tcp: Option<TcpStats>,
-    /// The server's TCP at the end.
-    pub server_tcp: Option<TcpStats>,
+    /// What it was: a transfer, whose [`Row::times`] are from just before `connect()`, or a page load, whose times are those of
+    /// the document's connection, from the start of the navigation.
+    pub measurement: Measurement,
+    /// What the transport counted, at the end.
+    pub transport: TransportStats,
     /// What the engine added to this connection.
     pub lateness: Lateness,
 }
@@ -157,7 +154,40 @@ pub struct Times {
     pub ttlb: Option<Duration>,
 }
 
-/// What a browser saw of one page. All is absent if there was none.
+/// What was measured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Measurement {
+    /// Requests and responses of one connection.
+    #[default]
+    Transfer,
+    /// A page in a browser. One of which nothing was seen can't be told from a transfer once it is read from a file: its cell
+    /// says which it is.
+    Load(PageLoad),
+}
+
+impl Row {
+    /// What a browser saw; none of a transfer.
+    pub fn load(&self) -> Option<&PageLoad> {
+        match &self.measurement {
+            Measurement::Transfer => None,
+            Measurement::Load(load) => Some(load),
+        }
+    }
+
+    /// The client's TCP at the end, if it had a connection.
+    pub fn client_tcp(&self) -> Option<TcpStats> {
+        let TransportStats::Tcp { client, .. } = self.transport;
+        client
+    }
+
+    /// The server's TCP at the end, if it had a connection that is ours.
+    pub fn server_tcp(&self) -> Option<TcpStats> {
+        let TransportStats::Tcp { server, .. } = self.transport;
+        server
+    }
+}
+
+/// What a browser saw of one page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PageLoad {
     /// How much of the time to first byte nothing that was waited for was on the network: what browser and server computed.
@@ -201,172 +231,26 @@ pub struct Dns {
     pub certificate_bytes: Option<u32>,
 }
 
-/// What the hellos said of certificates that the client has from DNS (PQTLS-AD).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum HelloDigest {
-    /// Neither said anything.
-    #[default]
-    None,
-    /// The client's alone said which.
-    Offered,
-    /// The server's said the same.
-    Echoed,
-    /// The server's said something else.
-    Contradicted,
+/// What the transport counted, at both ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TransportStats {
+    /// TCP's; absent at an end that had no connection.
+    Tcp {
+        /// The client's.
+        client: Option<TcpStats>,
+        /// The server's.
+        server: Option<TcpStats>,
+    },
 }
 
-/// What the observer read from the wire. A size of zero is of what was not seen.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Wire {
-    /// How large each message was.
-    pub messages: MessageSizes,
-    /// Segments that the ClientHello's record took, at the connection's MSS.
-    pub client_hello_segments: u32,
-    /// The client's first flight on the wire, record framing included; early data too.
-    pub client_hello_wire_bytes: u32,
-    /// The flight with the HelloRetryRequest on the wire, record framing included.
-    pub hello_retry_request_wire_bytes: u32,
-    /// The flight with the second ClientHello on the wire, record framing included.
-    pub second_client_hello_wire_bytes: u32,
-    /// The server's messages from ServerHello to Finished on the wire, record framing included.
-    pub server_flight_wire_bytes: u32,
-    /// The writes that those leave in, but for the last, where they are known not to be one.
-    pub server_writes: [u32; lastbyte_flights::MOST_WRITES],
-    /// The client's last handshake messages on the wire, record framing included.
-    pub client_finish_wire_bytes: u32,
-    /// The server's session tickets on the wire, record framing included.
-    pub ticket_wire_bytes: u32,
-    /// The writes that those leave in, where they are known not to leave with what follows them.
-    pub ticket_writes: [u32; lastbyte_flights::MOST_WRITES],
-    /// The first writes of the response, of which the last repeats, where they are known not to be one, nor as the cell has them.
-    pub response_writes: [u32; lastbyte_flights::MOST_RESPONSE_WRITES],
-    /// Key-exchange group (IANA code point), when negotiated.
-    pub group: Option<u16>,
-    /// Cipher suite (IANA code point), when negotiated.
-    pub cipher_suite: Option<u16>,
-    /// Signature scheme of the server's CertificateVerify (IANA code point), when seen.
-    pub signature: Option<u16>,
-    /// Signature scheme of the client's CertificateVerify (IANA code point), when seen.
-    pub client_signature: Option<u16>,
-    /// Certificates in the server's Certificate message.
-    pub certificates: u32,
-    /// How the server's Certificate message was compressed, if it was.
-    pub compression: Option<Compression>,
-    /// How the client's was.
-    pub client_compression: Option<Compression>,
-    /// Whether a pre-shared key was accepted.
-    pub resumption: Resumption,
-    /// What became of early data.
-    pub early_data: EarlyData,
-    /// What the hellos said of certificates from DNS.
-    pub hello_digest: HelloDigest,
-    /// What was said of intermediates that the client has.
-    pub signal: ChainSignal,
-    /// The connection before this one, if that failed so that the client tried once more.
-    pub failed: Option<FailedAttempt>,
-}
-
-/// What a client said of intermediates that it has, and the server of that.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ChainSignal {
-    /// Nothing.
-    #[default]
-    None,
-    /// The client said by a flag that it has them.
-    TlsFlags,
-    /// The client named anchors, none of which the server has a path for.
-    TrustAnchors,
-    /// The client named anchors, and the server sent the path of one.
-    Anchored,
-}
-
-named!(ChainSignal, {
-    None => "none",
-    TlsFlags => "tls-flags",
-    TrustAnchors => "trust-anchors",
-    Anchored => "anchored",
-});
-
-/// What a connection had on the wire whose client gave up in the handshake and tried once more. In bytes with record
-/// framing.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct FailedAttempt {
-    /// The client's first flight.
-    pub client_hello_wire_bytes: u32,
-    /// All that the server sent of its handshake.
-    pub server_flight_wire_bytes: u32,
-    /// What of that the client needed to know better: all up to the end of the Certificate message.
-    pub through_certificate_wire_bytes: u32,
-    /// What the client said of that: its alert.
-    pub alert_wire_bytes: u32,
-}
-
-impl Wire {
-    /// How large a message was, in bytes with its 4-byte handshake header; zero when it was not seen.
-    pub fn bytes(&self, message: Message) -> u32 {
-        self.messages.get(message).unwrap_or(0)
-    }
-
-    /// The server's Certificate message as it is uncompressed.
-    pub fn certificate_bytes(&self) -> u32 {
-        let compressed = self.compression;
-        compressed.map_or(self.bytes(Message::Certificate), |compressed| {
-            compressed.uncompressed_bytes
-        })
-    }
-
-    /// The client's, likewise; zero if there was none.
-    pub fn client_certificate_bytes(&self) -> u32 {
-        let compressed = self.client_compression;
-        compressed.map_or(self.bytes(Message::ClientCertificate), |compressed| {
-            compressed.uncompressed_bytes
-        })
-    }
-}
-
-/// How a Certificate message was compressed (RFC 8879, section 4).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Compression {
-    /// The algorithm (IANA code point).
-    pub algorithm: u16,
-    /// What the message has uncompressed, in bytes with its 4-byte handshake header.
-    pub uncompressed_bytes: u32,
-}
-
-impl Compression {
-    /// What abridged certificates are called among algorithms.
-    pub(crate) const ABRIDGED: &str = "abridged";
-
-    /// IANA's name of the algorithm or our own, else its code point.
-    pub fn algorithm_name(self) -> String {
-        if self.algorithm == ABRIDGED {
-            return Compression::ABRIDGED.to_owned();
+impl Default for TransportStats {
+    /// Of no connection.
+    fn default() -> TransportStats {
+        TransportStats::Tcp {
+            client: None,
+            server: None,
         }
-        let known = CertificateCompression::of_code_point(self.algorithm);
-        known.map_or_else(|| self.algorithm.to_string(), |known| known.to_string())
     }
-}
-
-/// What became of early data (RFC 8446, section 4.2.10).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum EarlyData {
-    /// The client sent none.
-    #[default]
-    None,
-    /// The server took it.
-    Accepted,
-    /// The server left it, so that the client had to send it again.
-    Refused,
-}
-
-/// Whether the handshake resumed an earlier session.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Resumption {
-    /// A full handshake.
-    #[default]
-    Full,
-    /// The server accepted a pre-shared key.
-    Resumed,
 }
 
 /// The parts of `struct tcp_info` that explain a time (linux/tcp.h).

@@ -1,12 +1,13 @@
 //! How far a site is from its next edge, today and with other chains: by arithmetic.
 
 use lastbyte::explain::{
-    Explanation, SUPPOSED, Shown, explain_shown, group, initial_window, payload, record_size,
+    Explanation, OwnChain, SUPPOSED, explain_own, group, initial_window, payload, record_size,
     retried, supposed_rate,
 };
 use lastbyte::study::{
     Arm, ArmChain, ArmProblem, Cell, NamedNetwork, Parameter, RecordSize, Said, StudyFolder,
 };
+use lastbyte_exchange::HandshakeFlight;
 use lastbyte_link::{Direction, Link, Rate};
 use lastbyte_probe::{Document, Edge, Left};
 use lastbyte_sizes::{Group, Keys, Message, PemFiles};
@@ -24,7 +25,7 @@ const TLS_1_3: &str = "TLSv1.3";
 pub(super) struct Chain {
     /// How it is called.
     pub(super) name: String,
-    pub(super) shown: Shown,
+    pub(super) shown: OwnChain,
     /// The keys that are supposed; none of those that it has.
     pub(super) keys: Option<Keys>,
     /// The key exchange that is supposed in the place of the one that was seen.
@@ -66,7 +67,7 @@ pub(super) fn today(document: &Document) -> Option<Chain> {
     let has_it = document.tls.version.is_empty() || document.tls.version == TLS_1_3;
     Some(Chain {
         name: if has_it { TODAY } else { IN_TLS_1_3 }.to_owned(),
-        shown: Shown::seen(document)?,
+        shown: OwnChain::seen(document)?,
         keys: None,
         group: None,
         way: Said::default(),
@@ -79,7 +80,7 @@ pub(super) fn with(document: &Document, keys: impl Into<Keys>) -> Option<Chain> 
     let keys = keys.into();
     Some(Chain {
         name: keys.to_string(),
-        shown: Shown::supposed(document, keys)?,
+        shown: OwnChain::supposed(document, keys)?,
         keys: Some(keys),
         group: None,
         way: Said::default(),
@@ -200,7 +201,7 @@ pub(super) fn try_explained(
         record_size: record_size(document),
         ..chain.connecting(document, arm)
     };
-    explain_shown(&arm, &chain.shown, cells).map_err(|unknown| unknown.what)
+    explain_own(&arm, &chain.shown, cells).map_err(|unknown| unknown.what)
 }
 
 /// Puts how far it is into a document.
@@ -237,8 +238,8 @@ pub(super) fn edge_of(
     let window = explanation.windows.first()?;
     Some(Edge {
         chain: chain.name.clone(),
-        certificate_bytes: explanation.wire.bytes(Message::Certificate) as usize,
-        server_flight_wire_bytes: explanation.wire.server_flight_wire_bytes as usize,
+        certificate_bytes: explanation.exchange.bytes(Message::Certificate) as usize,
+        server_flight_wire_bytes: explanation.exchange.sent(HandshakeFlight::Server) as usize,
         flights: window.edges.flights,
         left: window.edges.above.map(|edge| edge.certificate_distance),
         left_is: window
@@ -264,13 +265,13 @@ pub(super) fn one_certificate(name: &str, bytes: usize) -> Chain {
         keys: name.parse::<KeyAlgorithm>().ok().map(Keys::from),
         group: None,
         way: Said::default(),
-        shown: Shown {
+        shown: OwnChain {
             certificates: vec![bytes],
             signature: Signature {
                 bytes: 71,
                 longest: 72,
             },
-            ..Shown::default()
+            ..OwnChain::default()
         },
     }
 }

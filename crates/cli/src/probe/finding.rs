@@ -5,10 +5,10 @@ use std::net::{IpAddr, SocketAddr};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
-use lastbyte_pki::{explain, openssl_reason, verify_scts};
+use lastbyte_pki::openssl_reason;
 use lastbyte_probe::{
-    Certainty, Certificate, ClientCertificate, Document, Limits, PathTold, Probe, ResponseSeen,
-    SCHEMA, Times, TlsSeen, VERSION, WindowSeen,
+    Certainty, ClientCertificate, Document, Limits, PathTold, Probe, ResponseSeen, SCHEMA, Times,
+    TlsSeen, VERSION, WindowSeen,
 };
 use lastbyte_tls::names;
 use lastbyte_tls::observer::Message;
@@ -19,6 +19,7 @@ use super::connection::{Nothing, Purpose, Seen, connect};
 use super::edges;
 use super::session::{Offer, Tls};
 use super::target::Target;
+use crate::own::in_parts;
 use crate::own::server::addresses;
 use crate::tell;
 
@@ -310,7 +311,7 @@ fn document(
         group: observation.group.map(|group| {
             names::group(group).map_or_else(|| format!("{group:#06x}"), str::to_owned)
         }),
-        chain: chain(&first.certificates),
+        chain: in_parts(&first.certificates),
         certificate_brotli_bytes: brotli(&first.certificates),
         certificate_verify_bytes: observation
             .bytes(Message::CertificateVerify)
@@ -416,40 +417,4 @@ fn brotli(certificates: &[X509]) -> Option<u32> {
     let mut compressor = brotli::CompressorWriter::new(Vec::new(), message.len(), QUALITY, WINDOW);
     compressor.write_all(&message).ok()?;
     u32::try_from(compressor.into_inner().len()).ok()
-}
-
-fn chain(certificates: &[X509]) -> Vec<Certificate> {
-    let told = certificates.iter().enumerate().map(|(index, certificate)| {
-        let der = certificate.to_der().unwrap_or_default();
-        let bytes = der.len();
-        let names = certificate
-            .subject_alt_names()
-            .map_or(0, |names| names.len());
-        let issuer = certificates.get(index + 1).unwrap_or(certificate);
-        let scts = verify_scts(certificate, issuer, &[]).map_or(0, |scts| scts.len());
-        let Ok(explained) = explain(certificate) else {
-            return Certificate {
-                algorithm: "unknown".to_owned(),
-                bytes,
-                names,
-                ..Certificate::default()
-            };
-        };
-        let anatomy = &explained.anatomy;
-        Certificate {
-            algorithm: explained.key,
-            bytes,
-            signature: explained.signature,
-            subject: explained.subject,
-            issuer: explained.issuer,
-            names,
-            scts,
-            key_bytes: anatomy.public_key,
-            signature_bytes: anatomy.signature,
-            name_bytes: anatomy.names,
-            extension_bytes: anatomy.extension_bytes(),
-            rest_bytes: anatomy.rest,
-        }
-    });
-    told.collect()
 }

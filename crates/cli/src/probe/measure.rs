@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use lastbyte::explain::{self, Explanation};
 use lastbyte::study::{Arm, ArmChain, Hosts, NamedNetwork, Parameter, Said};
+use lastbyte_exchange::HandshakeFlight;
 use lastbyte_link::{counted, format_duration, visible};
 use lastbyte_probe::{Certificate, Document};
 use lastbyte_sizes::{ChainSpec, KeyAlgorithm, Message};
@@ -44,8 +45,8 @@ fn arm(
     chain: &Chain,
     explanation: &Explanation,
 ) -> Result<(Arm, String), Failure> {
-    let wanted = i64::from(explanation.wire.server_flight_wire_bytes);
-    let certificate = i64::from(explanation.wire.bytes(Message::Certificate));
+    let wanted = i64::from(explanation.exchange.sent(HandshakeFlight::Server));
+    let certificate = i64::from(explanation.exchange.bytes(Message::Certificate));
     let key = key(document, chain);
     // A host that has writes of its own makes a record of each.
     let records = match explain::host_writes(document) {
@@ -85,7 +86,7 @@ fn arm(
             };
             let arm = arm.map_err(Failure::usage)?;
             let sent = explain::wire(&arm).map_err(Failure::run)?;
-            (arm, wanted - i64::from(sent.server_flight_wire_bytes))
+            (arm, wanted - i64::from(sent.sent(HandshakeFlight::Server)))
         }
     };
     let told = match rest {
@@ -153,7 +154,7 @@ fn padded(sized: &dyn Fn(i64) -> Option<Arm>, certificate: i64, wanted: i64) -> 
     let of = |bytes: i64| {
         let arm = sized(bytes)?;
         let wire = explain::wire(&arm).ok()?;
-        Some((arm, wanted - i64::from(wire.server_flight_wire_bytes)))
+        Some((arm, wanted - i64::from(wire.sent(HandshakeFlight::Server))))
     };
     let mut bytes = certificate;
     let mut found = of(bytes)?;
@@ -258,8 +259,8 @@ mod tests {
             );
             assert_eq!(text, text.label.parse().unwrap());
             let wire = explain::wire(&text.saying(&["tickets"], &[]).unwrap()).unwrap();
-            let rest = i64::from(explanation.wire.server_flight_wire_bytes)
-                - i64::from(wire.server_flight_wire_bytes);
+            let rest = i64::from(explanation.exchange.sent(HandshakeFlight::Server))
+                - i64::from(wire.sent(HandshakeFlight::Server));
             // With one byte more, a message has a record more of 22 bytes and it.
             assert!(rest.abs() <= 22, "{certificate} {besides}: {rest}");
             assert_eq!(told.is_empty(), rest == 0, "{told}");

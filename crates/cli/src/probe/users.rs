@@ -277,7 +277,7 @@ fn times(explanation: &Explanation, path: &Cell) -> Times {
     const UNBOUND: u32 = 1_000_000;
     let over = |path: &Cell| {
         let record_size = explanation.arm.record_size;
-        expected(&explanation.wire, path, record_size, Compute::default())
+        expected(&explanation.exchange, path, record_size, Compute::default())
     };
     let timeline = over(path);
     let unbound = over(&Cell {
@@ -300,6 +300,7 @@ fn times(explanation: &Explanation, path: &Cell) -> Times {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use lastbyte_exchange::HandshakeFlight;
     use lastbyte_link::{ETHERNET_HEADER, Rate};
     use lastbyte_probe::Document;
     use lastbyte_sizes::framing::MSS;
@@ -351,7 +352,7 @@ mod tests {
 
         let [today_bytes, bytes] = [0, 1].map(|number: usize| {
             let (_, explanation) = &explained[number];
-            explanation.wire.server_flight_wire_bytes as usize
+            explanation.exchange.sent(HandshakeFlight::Server) as usize
         });
         let [today_segments, segments] = [today_bytes, bytes].map(|bytes| bytes.div_ceil(MSS));
         assert!(today_segments <= 4 && segments > 4);

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::Args;
-use lastbyte::explain::{self, Explanation, Shown, USUAL_GROUP};
+use lastbyte::explain::{self, Explanation, OwnChain, USUAL_GROUP};
 use lastbyte::reduce::{Reduction, Subject};
 use lastbyte::report::thresholds::{NOTHING_MS, WORTH_MS};
 use lastbyte::study::{Arm, ArmChain, Cell, NamedNetwork, NoKeys, RecordSize, Said};
@@ -378,7 +378,7 @@ fn from_file(file: &Path, before: &[Chain]) -> Result<Chain, Failure> {
         keys: None,
         group: None,
         way: Said::default(),
-        shown: Shown {
+        shown: OwnChain {
             certificates: own.certificates,
             // Of a key like the one that the site has, the signature that was seen: ECDSA's differ by a byte or two.
             signature: match today.signature.longest == own.signature.longest {
@@ -672,7 +672,7 @@ fn json(answer: &Answer<'_>) -> serde_json::Value {
             let mut told = serde_json::json!({
                 "chain": chain.name,
                 "certificates": chain.shown.certificates,
-                "certificate_bytes": explanation.wire.bytes(Message::Certificate),
+                "certificate_bytes": explanation.exchange.bytes(Message::Certificate),
                 "server_flight_wire_bytes": edge.server_flight_wire_bytes,
                 "flights": edge.flights,
                 "left": edge.left,

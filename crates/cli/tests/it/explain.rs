@@ -225,6 +225,33 @@ fn explained(arguments: &[&str]) -> Value {
     document["arms"][0].clone()
 }
 
+/// With other keys, a file's chain keeps its names and extensions: a hundred names are another thing than two.
+#[test]
+fn the_keys_of_a_file_are_exchanged_in_its_own_certificates() {
+    let folder = tempfile::tempdir().unwrap();
+    for names in ["2", "100"] {
+        let kept = format!("intermediates=1/names={names}/scts=0");
+        let site = folder.path().join(names);
+        let made = run(lastbyte(["chain", "new"])
+            .arg(format!("ecdsa-p256/{kept}"))
+            .arg("-o")
+            .arg(&site));
+        assert_eq!(made.code, Some(0), "{made:?}");
+        let of_file = explained(&[site.join("chain.pem").to_str().unwrap()]);
+        let supposed = of_file["supposed"].as_array().unwrap();
+        for (key, one) in ["ml-dsa-44", "ml-dsa-65"].into_iter().zip(supposed) {
+            assert_eq!(one["if"], format!("its keys are {key}"));
+            let made = explained(&[&format!("{key}/{kept}")]);
+            let bytes = |value: &Value| value.as_i64().unwrap();
+            let own = bytes(&one["certificate_bytes"]);
+            // How long serial numbers and ECDSA's signatures are is luck.
+            let alike = bytes(&made["messages"]["certificate_bytes"]);
+            assert!((own - alike).abs() <= 8, "{key} {names}: {own} {alike}");
+            assert_eq!(one["flights"][0], made["windows"][0]["server_flights"]);
+        }
+    }
+}
+
 /// By hand: a chain of a public site has two intermediates and two timestamps, and 12 segments where the window is 10.
 #[test]
 fn a_chain_that_says_nothing_is_a_public_sites() {

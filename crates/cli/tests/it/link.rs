@@ -39,7 +39,7 @@ fn a_link_that_loses_everything_carries_no_connection() {
         for row in rows(link, 0, Duration::from_millis(100)) {
             assert_eq!(row.outcome, Outcome::TimedOut);
             assert_eq!(row.times.connect, None);
-            assert_eq!(row.client_tcp.unwrap().segments_in, 0);
+            assert_eq!(row.client_tcp().unwrap().segments_in, 0);
         }
     }
 }

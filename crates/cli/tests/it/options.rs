@@ -7,6 +7,7 @@ use crate::common::{Row as Line, cell, compare, lastbyte, measure, prepare, run}
 use lastbyte::lab::PreparedArm;
 use lastbyte::results::{EarlyData, Outcome, Resumption, Row, TcpStats, Validity, check};
 use lastbyte::study::{Cell, Experiment};
+use lastbyte_exchange::HandshakeFlight;
 use lastbyte_link::{Bytes, Direction, Link};
 use lastbyte_pki::{Chain, test_chains};
 use lastbyte_tls::observer::Message;
@@ -41,9 +42,12 @@ fn rows(arm: &str, cell: Cell) -> Vec<Row> {
 fn a_wrong_guess_takes_a_round_trip_more() {
     let cell = cell(link(), Bytes(1000));
     for row in rows("X25519MLKEM768/ecdsa-p256/key_share=x25519", cell) {
-        assert_eq!(row.wire.bytes(Message::HelloRetryRequest), 88);
-        assert!(row.wire.bytes(Message::SecondClientHello) > row.wire.bytes(Message::ClientHello));
-        assert!(row.wire.hello_retry_request_wire_bytes > 88);
+        assert_eq!(row.exchange.bytes(Message::HelloRetryRequest), 88);
+        assert!(
+            row.exchange.bytes(Message::SecondClientHello)
+                > row.exchange.bytes(Message::ClientHello)
+        );
+        assert!(row.exchange.sent(HandshakeFlight::HelloRetryRequest) > 88);
         // TCP, two hellos, two answers.
         assert!(row.times.handshake.unwrap() >= Duration::from_millis(60));
     }
@@ -60,16 +64,16 @@ fn sessions_are_resumed_with_and_without_early_data() {
     let resumed = rows("x25519/ml-dsa-44/resume=ticket", cell.clone());
     let early = rows("x25519/ml-dsa-44/resume=0rtt", cell);
     for row in &full {
-        assert_eq!(row.wire.resumption, Resumption::Full);
-        assert_eq!(row.wire.early_data, EarlyData::None);
+        assert_eq!(row.exchange.negotiated.resumption, Resumption::Full);
+        assert_eq!(row.exchange.negotiated.early_data, EarlyData::None);
         assert!(round_trips(row) >= 2);
     }
     for row in resumed.iter().chain(&early) {
-        assert_eq!(row.wire.resumption, Resumption::Resumed);
-        assert_eq!(row.wire.bytes(Message::Certificate), 0);
+        assert_eq!(row.exchange.negotiated.resumption, Resumption::Resumed);
+        assert_eq!(row.exchange.bytes(Message::Certificate), 0);
     }
     for row in &early {
-        assert_eq!(row.wire.early_data, EarlyData::Accepted);
+        assert_eq!(row.exchange.negotiated.early_data, EarlyData::Accepted);
         // The server answers before it has the client's Finished.
         assert!(
             row.times.ttfb
@@ -95,7 +99,7 @@ fn an_upload_ends_at_the_server() {
         // The server's flight, then two of the client. Not from the end of the handshake: that is noted once
         // the first of the two is sent, and a busy machine may come to it late.
         assert!(row.times.ttlb.unwrap() >= row.times.connect.unwrap() + Duration::from_millis(50));
-        let sent = row.client_tcp.unwrap().segments_out;
+        let sent = row.client_tcp().unwrap().segments_out;
         assert!(sent > 40_000 / 1448, "{sent}");
     }
 }
@@ -123,7 +127,7 @@ fn tickets_are_counted() {
             &format!("x25519/ecdsa-p256/tickets={tickets}"),
             cell.clone(),
         );
-        rows[0].wire.ticket_wire_bytes
+        rows[0].exchange.ticket_wire_bytes().unwrap()
     });
     assert!(one > 200, "{one}");
     assert_eq!(three, 3 * one);
@@ -140,7 +144,7 @@ fn segments(arm: &str, tcp: fn(&Row) -> Option<TcpStats>) -> u32 {
 fn a_stack_can_decide_its_writes_itself() {
     // OpenSSL writes its flight in pieces of 4 KiB.
     let [whole, native] = ["", "/flush=native"]
-        .map(|flush| segments(&format!("x25519/ml-dsa-65{flush}"), |row| row.server_tcp));
+        .map(|flush| segments(&format!("x25519/ml-dsa-65{flush}"), |row| row.server_tcp()));
     assert!(native > whole, "{native} and {whole}");
 }
 
@@ -149,7 +153,7 @@ fn a_hello_is_split_where_one_likes() {
     for flush in ["whole", "native"] {
         let [whole, split] = ["", "/client_hello_split=100B"].map(|split| {
             let arm = format!("x25519/ecdsa-p256/flush={flush}{split}");
-            segments(&arm, |row| row.client_tcp)
+            segments(&arm, |row| row.client_tcp())
         });
         // Only the hello is.
         assert_eq!(split, whole + 1, "{flush}");
@@ -165,7 +169,7 @@ fn every_stack_speaks_with_every_other() {
         for server in &built_in {
             let arm = format!("X25519MLKEM768/ecdsa-p256/client_stack={client}/stack={server}");
             for row in rows(&arm, cell(link(), Bytes(20_000))) {
-                assert_eq!(row.wire.certificates, 2);
+                assert_eq!(row.exchange.negotiated.certificates, Some(2));
                 assert!(row.times.ttfb < row.times.ttlb);
             }
         }
@@ -259,9 +263,9 @@ fn what_a_server_refuses_is_told_and_costs_what_it_costs() {
         for row in &sample.rows {
             // Nobody is turned away: the request is sent again, after a full handshake.
             assert_eq!(row.outcome, Outcome::Completed);
-            assert_eq!(row.wire.resumption, Resumption::Full);
-            assert_eq!(row.wire.early_data, wire);
-            assert!(row.wire.bytes(Message::Certificate) > 0);
+            assert_eq!(row.exchange.negotiated.resumption, Resumption::Full);
+            assert_eq!(row.exchange.negotiated.early_data, wire);
+            assert!(row.exchange.bytes(Message::Certificate) > 0);
             assert!(row.times.ttfb.unwrap() >= Duration::from_millis(60));
         }
         // A machine that was busy has something to add.

@@ -111,21 +111,21 @@ fn a_page_loads_the_same_each_time() {
     for row in rows {
         assert_eq!(row.outcome, Outcome::Completed);
         // What the observer saw: the group, and a signature of ML-DSA-44.
-        assert_eq!(row.wire.group, Some(0x11ec));
-        assert_eq!(row.wire.signature, Some(0x0904));
-        assert_eq!(row.page.requests, Some(71));
-        assert!(row.page.connections >= Some(2));
+        assert_eq!(row.exchange.negotiated.group, Some(0x11ec));
+        assert_eq!(row.exchange.negotiated.signature, Some(0x0904));
+        assert_eq!(row.load().unwrap().requests, Some(71));
+        assert!(row.load().unwrap().connections >= Some(2));
         let times = [
             row.times.connect,
             row.times.handshake,
             row.times.ttfb,
-            row.page.fcp,
-            row.page.load,
+            row.load().unwrap().fcp,
+            row.load().unwrap().load,
         ];
         let times = times.map(Option::unwrap);
         assert!(times.is_sorted(), "{times:?}");
-        assert!(row.page.lcp >= row.page.fcp);
-        assert!(row.page.speed_index.is_some());
+        assert!(row.load().unwrap().lcp >= row.load().unwrap().fcp);
+        assert!(row.load().unwrap().speed_index.is_some());
     }
     // What there is besides rows: a file for each block, with both connections as they were on the wire.
     let files: Vec<_> = fs::read_dir(place.path("one").join(PAGES))
@@ -708,12 +708,12 @@ fn a_hars_page_of_one_request_is_a_transfer() {
     let ended = run(&mut other.run("results"));
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
     let transfer = &samples(&other.path("results"))[0].rows[0];
-    assert_eq!(page.page.bytes, Some(whole));
+    assert_eq!(page.load().unwrap().bytes, Some(whole));
     // HTTP/2 and the browser's hello have other bytes than a request of HTTP/1.1, which takes microseconds at 50 Mbit/s.
     let near = |one: Duration, other: Duration| one.abs_diff(other) < Duration::from_millis(1);
     let [first, other] = [page, transfer].map(|row| row.times.ttfb.unwrap());
     assert!(near(first, other), "{first:?} {other:?}");
-    let end = page.page.load.unwrap();
+    let end = page.load().unwrap().load.unwrap();
     let whole = transfer.times.ttlb.unwrap();
     assert!(near(end, whole), "{end:?} {whole:?}");
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::common::{cell, measure, prepare};
 use lastbyte::results::{Cause, FailureKind, Outcome, Row};
+use lastbyte_exchange::HandshakeFlight;
 use lastbyte_link::{Bytes, Direction, Link};
 use lastbyte_pki::{Chain, PkiError, test_chains};
 use lastbyte_tls::observer::Message;
@@ -44,8 +45,8 @@ fn a_server_that_is_silent() {
         assert_eq!(row.outcome, Outcome::TimedOut);
         assert!(row.times.connect.is_some());
         assert_eq!(row.times.handshake, None);
-        assert!(row.wire.bytes(Message::ClientHello) > 0);
-        assert_eq!(row.wire.bytes(Message::ServerHello), 0);
+        assert!(row.exchange.bytes(Message::ClientHello) > 0);
+        assert_eq!(row.exchange.bytes(Message::ServerHello), 0);
     }
 }
 
@@ -102,7 +103,7 @@ fn a_client_that_gives_up() {
 fn a_client_that_is_silent() {
     for row in half(Fault::ClientIsSilent) {
         assert_eq!(row.outcome, Outcome::TimedOut);
-        assert_eq!(row.wire.bytes(Message::ClientHello), 0);
+        assert_eq!(row.exchange.bytes(Message::ClientHello), 0);
     }
 }
 
@@ -306,9 +307,9 @@ fn chains_that_a_client_must_refuse() {
             };
             assert_eq!(row.outcome, failed);
             assert_eq!(row.times.handshake, None);
-            assert!(row.wire.bytes(Message::Certificate) > 0);
+            assert!(row.exchange.bytes(Message::Certificate) > 0);
             // The alert is on its way. OpenSSL does not encrypt it yet: 5 bytes of header, 2 of alert.
-            assert_eq!(row.wire.client_finish_wire_bytes, 7);
+            assert_eq!(row.exchange.sent(HandshakeFlight::ClientFinish), 7);
         }
     }
 }

@@ -70,7 +70,7 @@ fn a_population_of_one_point_is_a_cell() {
         let lost: u32 = cell
             .rows
             .iter()
-            .filter_map(|row| Some(row.server_tcp?.retransmits))
+            .filter_map(|row| Some(row.server_tcp()?.retransmits))
             .sum();
         assert!(lost > 0);
         assert_eq!(cell.rows, point.rows);
@@ -97,10 +97,10 @@ fn connections_meet_what_they_drew() {
         for row in &sample.rows {
             assert_eq!(row.outcome, Outcome::Completed);
             let of = cell.of_connection(row.index);
-            let rtt = row.client_tcp.unwrap().min_rtt;
+            let rtt = row.client_tcp().unwrap().min_rtt;
             let (least, most) = (of.link.rtt(), of.link.rtt().mul_f64(1.1));
             assert!((least..most).contains(&rtt), "{rtt:?} of {least:?}");
-            let is_resumed = row.wire.resumption == Resumption::Resumed;
+            let is_resumed = row.exchange.negotiated.resumption == Resumption::Resumed;
             assert_eq!(is_resumed, arm.session(cell, row.index).name() != "no");
         }
     }
@@ -115,7 +115,8 @@ fn connections_meet_what_they_drew() {
         for arm in 0..2 {
             let alike = |row: &&Row| {
                 let draw = cell.draw(row.index).unwrap();
-                draw.class.as_deref() == Some(class) && row.wire.resumption == Resumption::Full
+                draw.class.as_deref() == Some(class)
+                    && row.exchange.negotiated.resumption == Resumption::Full
             };
             let (_, of_population) = all.iter().find(|(key, _)| key.arm == arm).unwrap();
             let part: Vec<_> = of_population.rows.iter().filter(alike).cloned().collect();

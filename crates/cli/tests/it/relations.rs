@@ -249,7 +249,7 @@ fn large_buffers_are_linux_s_where_arithmetic_has_it_so() {
 fn assert_same_packets(one: &Answer, other: &Answer, apart: Duration) {
     assert_same(one, other, apart);
     let packets = |row: &Row| {
-        let ends = [&row.client_tcp, &row.server_tcp].map(|tcp| *tcp.as_ref().unwrap());
+        let ends = [&row.client_tcp(), &row.server_tcp()].map(|tcp| *tcp.as_ref().unwrap());
         ends.map(|tcp| (tcp.segments_out, tcp.segments_in, tcp.retransmits, tcp.cwnd))
     };
     for (row, same) in one.sample.rows.iter().zip(&other.sample.rows) {
@@ -349,7 +349,7 @@ fn a_receive_buffer_that_a_client_sets_is_as_arithmetic_has_it() {
 fn arithmetic(answer: &Answer, row: &Row) -> (Times, Option<Reason>) {
     let Experiment { arms, cells, .. } = &answer.experiment;
     let record_size = arms[answer.sample.arm].record_size;
-    let timeline = expected(&row.wire, &cells[0], record_size, Compute::default());
+    let timeline = expected(&row.exchange, &cells[0], record_size, Compute::default());
     let time = |computed: Option<Duration>, measured| match computed {
         Some(computed) => timeline.modelled(computed).or(measured),
         None => None,
@@ -462,7 +462,8 @@ fn a_pause_beyond_any_timeout_costs_itself_alone() {
 
 /// What the emulator in user space takes for the packets of a connection.
 fn passing_on(answer: &Answer, row: &Row) -> Duration {
-    let packets = [&row.client_tcp, &row.server_tcp].map(|tcp| tcp.as_ref().unwrap().segments_out);
+    let packets =
+        [&row.client_tcp(), &row.server_tcp()].map(|tcp| tcp.as_ref().unwrap().segments_out);
     match answer.experiment.emulation {
         Emulation::Netem => Duration::ZERO,
         Emulation::Link => Duration::from_micros(5) * (packets[0] + packets[1]),
@@ -549,7 +550,7 @@ fn assert_idle(test: &str, arms: Values, choices: &[Choices], all: &[Idle]) {
         let answers_of_arm = answers.iter_mut().flatten();
         for row in answers_of_arm.flat_map(|answer| &mut answer.sample.rows) {
             // Where a window is idle, it is still told.
-            for tcp in [&mut row.client_tcp, &mut row.server_tcp] {
+            for tcp in [&mut row.client_tcp(), &mut row.server_tcp()] {
                 tcp.as_mut().unwrap().cwnd = 0;
             }
         }

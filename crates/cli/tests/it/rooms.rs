@@ -162,7 +162,8 @@ fn results_need_no_c_and_no_laboratory() {
     let others = dependencies("lastbyte");
     for (name, with) in [
         ("lastbyte-results", "lastbyte-link"),
-        ("lastbyte-flights", "lastbyte-link"),
+        ("lastbyte-exchange", "lastbyte-link"),
+        ("lastbyte-flights", "lastbyte-exchange"),
         ("lastbyte-sizes", "lastbyte-link"),
         ("lastbyte-zeek", "lastbyte-files"),
     ] {

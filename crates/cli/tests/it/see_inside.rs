@@ -109,7 +109,7 @@ fn no_row_tells_whether_anybody_looks_inside() {
             without
                 .iter()
                 .flatten()
-                .any(|row| { row.server_tcp.is_some_and(|tcp| tcp.retransmits > 0) })
+                .any(|row| { row.server_tcp().is_some_and(|tcp| tcp.retransmits > 0) })
         );
         assert_eq!(rows(&["--capture", "15"]), without, "{emulation}");
         assert_eq!(
@@ -141,12 +141,12 @@ fn check_losses(results: &Path, clock: Duration) {
             let name = format!("{path:?} {place}");
             assert_eq!(
                 retransmits(Side::Client),
-                row.client_tcp.unwrap().retransmits,
+                row.client_tcp().unwrap().retransmits,
                 "{name}"
             );
             assert_eq!(
                 retransmits(Side::Server),
-                row.server_tcp.unwrap().retransmits,
+                row.server_tcp().unwrap().retransmits,
                 "{name}"
             );
             let document = shown(&path, place);

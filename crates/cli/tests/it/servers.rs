@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use lastbyte::results::{Outcome, Row, Sample, Validity};
+use lastbyte_exchange::HandshakeFlight;
 use lastbyte_sizes::{Message, framing};
 
 use crate::common::run;
@@ -38,7 +39,10 @@ fn measured(place: &Place, folder: &str, options: &[&str]) -> Vec<Sample> {
 fn did(row: &Row, group: u16, signature: u16) {
     assert_eq!(row.outcome, Outcome::Completed);
     assert_eq!(
-        (row.wire.group, row.wire.signature),
+        (
+            row.exchange.negotiated.group,
+            row.exchange.negotiated.signature
+        ),
         (Some(group), Some(signature))
     );
     let times = [
@@ -51,10 +55,10 @@ fn did(row: &Row, group: u16, signature: u16) {
     assert!(times.is_sorted(), "{times:?}");
     let messages = Message::SERVER_FLIGHT
         .iter()
-        .map(|message| row.wire.bytes(*message));
+        .map(|message| row.exchange.bytes(*message));
     let messages: u32 = messages.sum();
     // Each is in a record, or some are in one.
-    let flight = row.wire.server_flight_wire_bytes;
+    let flight = row.exchange.sent(HandshakeFlight::Server);
     let most = messages + 6 * framing::RECORD_OVERHEAD as u32;
     assert!((messages..most).contains(&flight), "{flight}, {messages}");
 }
@@ -92,13 +96,13 @@ fn transfers_are_the_same_each_time() {
             let least = Duration::from_millis(4 * 50) + Duration::from_secs(12);
             assert!(row.times.ttlb.unwrap() > least);
             let is_ours = [0, 3].contains(&sample.arm);
-            assert_eq!(row.server_tcp.is_some(), is_ours);
-            assert_eq!(row.wire.ticket_wire_bytes > 0, !is_ours);
+            assert_eq!(row.server_tcp().is_some(), is_ours);
+            assert_eq!(row.exchange.ticket_wire_bytes().is_some(), !is_ours);
         }
     }
     // Node.js' OpenSSL sends what ours does, but for ALPN, and Go as well: chains, keys and signatures are the same.
     for [ours, theirs] in [[0, 1], [0, 2], [3, 4]] {
-        let [ours, theirs] = [ours, theirs].map(|arm| &one[arm].rows[0].wire);
+        let [ours, theirs] = [ours, theirs].map(|arm| &one[arm].rows[0].exchange);
         for message in [
             Message::ClientHello,
             Message::ServerHello,
@@ -125,8 +129,8 @@ fn packets_explain_what_other_servers_take() {
         let segments = segments_of_server(&place.path("results/captures"), arm);
         let sent: usize = segments.iter().sum();
         let mss = *segments.iter().max().unwrap();
-        let handshake = row.wire.server_flight_wire_bytes as usize;
-        let tickets = row.wire.ticket_wire_bytes as usize;
+        let handshake = row.exchange.sent(HandshakeFlight::Server) as usize;
+        let tickets = row.exchange.ticket_wire_bytes().unwrap_or(0) as usize;
         // Records of the object, and a head that others send.
         let rest = sent - handshake - tickets - 13_600;
         match arm {

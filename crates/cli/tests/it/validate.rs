@@ -7,10 +7,11 @@ use crate::common::{Ended, assert_fits, at, lastbyte, need_live_engine, run};
 use lastbyte::report::validation::SCHEMA;
 use lastbyte::results::rows::Origin;
 use lastbyte::results::{
-    Dns, EngineReport, Environment, Lateness, Outcome, PageLoad, Row, Sample, Times, Validity,
-    Wire, expected, write_rows,
+    Dns, EngineReport, Environment, Exchange, Lateness, Measurement, Outcome, Row, Sample, Times,
+    TransportStats, Validity, expected, write_rows,
 };
 use lastbyte::study::{Arm, Buffers, Cell, EngineName, Experiment, RecordSize};
+use lastbyte_exchange::HandshakeFlight;
 use lastbyte_flights::Compute;
 use lastbyte_link::{Bytes, Direction, Link};
 use lastbyte_tls::Group;
@@ -33,22 +34,25 @@ fn cell(loss: &str) -> Cell {
 }
 
 /// What the handshakes of x25519 with 2500 B of RSA-2048 are on the wire, all but for their last flight.
-fn wire() -> Wire {
-    Wire {
-        messages: [
-            (Message::Certificate, 2500),
-            (Message::CertificateVerify, 264),
-        ]
-        .into_iter()
-        .collect(),
-        client_hello_wire_bytes: 250,
-        server_flight_wire_bytes: 2000,
-        client_finish_wire_bytes: 58,
-        group: Some(Group::X25519.code_point()),
-        signature: Some(0x0804),
-        certificates: 2,
-        ..Wire::default()
+fn exchange() -> Exchange {
+    let mut exchange = Exchange::default();
+    for (message, bytes) in [
+        (Message::Certificate, 2500),
+        (Message::CertificateVerify, 264),
+    ] {
+        exchange.handshake.messages.set(message, Some(bytes));
     }
+    for (flight, bytes) in [
+        (HandshakeFlight::ClientHello, 250),
+        (HandshakeFlight::Server, 2000),
+        (HandshakeFlight::ClientFinish, 58),
+    ] {
+        exchange.handshake.see(flight, Some(bytes));
+    }
+    exchange.negotiated.group = Some(Group::X25519.code_point());
+    exchange.negotiated.signature = Some(0x0804);
+    exchange.negotiated.certificates = Some(2);
+    exchange
 }
 
 /// A file of rows with these times in nanoseconds.
@@ -68,11 +72,10 @@ fn write(path: &Path, loss: &str, rows: impl IntoIterator<Item = [u128; 4]>) {
                 ttfb,
                 ttlb,
             },
-            wire: wire(),
+            exchange: exchange(),
             dns: Dns::default(),
-            page: PageLoad::default(),
-            client_tcp: None,
-            server_tcp: None,
+            measurement: Measurement::Transfer,
+            transport: TransportStats::default(),
             lateness: Lateness::default(),
         }
     });
@@ -172,7 +175,7 @@ fn a_sample_that_is_too_small_ends_with_0_unless_strict() {
 fn what_agrees_with_arithmetic_and_what_does_not() {
     let folder = TempDir::new().unwrap();
     let expected = expected(
-        &wire(),
+        &exchange(),
         &cell("0%"),
         RecordSize::FirstSegment,
         Compute::default(),

@@ -191,7 +191,7 @@ fn without_loss_it_agrees_with_flight_arithmetic() {
         let (cell, arm) = (&experiment.cells[key.cell], &experiment.arms[key.arm]);
         for row in &sample.rows {
             let compute = Compute::default();
-            let expected = expected(&row.wire, cell, arm.record_size, compute).ttlb;
+            let expected = expected(&row.exchange, cell, arm.record_size, compute).ttlb;
             let measured = Metric::Ttlb.of(row).unwrap();
             let ratio = measured.as_secs_f64() / expected.as_secs_f64();
             assert!(
@@ -770,7 +770,7 @@ fn assert_agree_with_arithmetic(place: &Place) {
             arm.name
         );
         for row in &sample.rows {
-            let expected = expected(&row.wire, cell, arm.record_size, Compute::default());
+            let expected = expected(&row.exchange, cell, arm.record_size, Compute::default());
             // The server goes on while the client thinks.
             let half = row.times.server_handshake.unwrap() - row.times.handshake.unwrap();
             assert!(half < cell.link.rtt() * 3, "{} {cell}: {half:?}", arm.name);
@@ -1019,7 +1019,8 @@ data = "30KiB"
                 && one.unwrap_or_default().abs_diff(other.unwrap_or_default())
                     < least + one.unwrap_or_default() / 5000
         });
-        let retransmits = one.server_tcp.unwrap().retransmits + one.client_tcp.unwrap().retransmits;
+        let retransmits =
+            one.server_tcp().unwrap().retransmits + one.client_tcp().unwrap().retransmits;
         assert!(is_alike || retransmits > 0, "{one:?} and {other:?}");
         all += 1;
         apart += u32::from(!is_alike);

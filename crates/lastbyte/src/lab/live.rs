@@ -79,12 +79,12 @@ impl LiveEngine {
             return Ok(pace);
         }
         let key = (job.arm.arm.label.clone(), job.cell.work());
-        let known = lock(&self.costs).get(&key).copied();
+        let known = lock(&self.costs).get(&key).cloned();
         let cost = match known {
             Some(cost) => cost,
             None => rig.pilot()?,
         };
-        lock(&self.costs).insert(key, cost);
+        lock(&self.costs).insert(key, cost.clone());
         Ok(pace(job, &cost))
     }
 
@@ -100,8 +100,8 @@ impl LiveEngine {
         }
         let mut guesses = lock(&self.guesses);
         let cost = match guesses.entry((job.arm.arm.label.clone(), job.cell.work())) {
-            Entry::Occupied(known) => *known.get(),
-            Entry::Vacant(unknown) => *unknown.insert(guess(job)?),
+            Entry::Occupied(known) => known.get().clone(),
+            Entry::Vacant(unknown) => unknown.insert(guess(job)?).clone(),
         };
         Some(pace(job, &cost))
     }
@@ -345,7 +345,7 @@ fn report(
 
 /// The pace of connections that cost so much.
 fn pace(job: &Job<'_>, cost: &Cost) -> Pace {
-    let duration = expected_duration(&cost.wire, &as_set_up(job), job.arm.arm.record_size)
+    let duration = expected_duration(&cost.exchange, &as_set_up(job), job.arm.arm.record_size)
         .min(job.experiment.timeout);
     // What another's server computes, no pilot tells.
     let asked = match job.arm.arm.server.is_foreign() {
@@ -397,6 +397,6 @@ fn guess(job: &Job<'_>) -> Option<Cost> {
     Some(Cost {
         endpoint: handshake.cpu * HANDSHAKE_FACTOR + PACKET * handshake.packets,
         emulator: PACKET * handshake.packets,
-        wire: handshake.wire,
+        exchange: handshake.exchange,
     })
 }

@@ -53,7 +53,7 @@ pub use pages::PageError;
 pub use passing::{Run, run_in_passing};
 pub use prepare::PreparedArm;
 pub use privilege::{Privilege, acquire};
-pub use row::wire;
+pub use row::exchange as observed_exchange;
 pub use runner::{
     AssignedShard, BlockError, Ending, Engine, FailedBlock, Finished, Job, NoShard, RunError,
     Runner, Shard, Watcher,

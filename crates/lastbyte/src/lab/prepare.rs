@@ -10,7 +10,7 @@ use lastbyte_tls::{
 
 use super::delivery::{self, PreparedDelivery};
 use super::{LabError, row};
-use crate::results::{DeliveryOutcome, Dns, Wire, check_wire};
+use crate::results::{DeliveryOutcome, Dns, Exchange, check_wire};
 use crate::study::{Arm, ArmChain};
 
 /// An arm with its chain and its stack.
@@ -91,11 +91,11 @@ impl PreparedArm {
     }
 
     /// What a row would say of such a handshake.
-    pub(crate) fn wire(&self, handshake: &Handshake) -> Wire {
+    pub(crate) fn exchange(&self, handshake: &Handshake) -> Exchange {
         let failed = self.failed.as_ref();
-        Wire {
+        Exchange {
             failed: failed.map(|failed| row::failed_attempt(&failed.observer, &failed.keys)),
-            ..row::wire(&handshake.observer, &handshake.client.key_log(), 0)
+            ..row::exchange(&handshake.observer, &handshake.client.key_log(), None)
         }
     }
 
@@ -149,7 +149,7 @@ impl PreparedArm {
         let tried = self.handshake().map_err(|error| format!("fails: {error}"));
         let problem = tried.and_then(|handshake| {
             let dns = self.dns(handshake.client.as_ref());
-            check_wire(&self.arm, &self.wire(&handshake), &dns)
+            check_wire(&self.arm, &self.exchange(&handshake), &dns)
         });
         match problem {
             Ok(()) => Ok(self),

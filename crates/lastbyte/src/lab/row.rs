@@ -2,14 +2,15 @@
 
 use std::time::Duration;
 
+use lastbyte_exchange::{Handshake, Negotiated, Tcp, Transfer, Transport};
 use lastbyte_sizes::framing::{CHANGE_CIPHER_SPEC, MESSAGE_HEADER, RECORD_HEADER, encrypted};
 use lastbyte_tls::KeyLog;
-use lastbyte_tls::observer::{self, Message, Observer, Side};
+use lastbyte_tls::observer::{self, Message, Observation, Observer, Side};
 
 use super::connection::EndedConnection;
 use crate::results::{
-    ChainSignal, Compression, EarlyData, FailedAttempt, HelloDigest, Lateness, PageLoad,
-    Resumption, Row, Wire,
+    ChainSignal, Compression, EarlyData, Exchange, FailedAttempt, HandshakeFlight, HelloDigest,
+    Lateness, Measurement, Resumption, Row, TransportStats,
 };
 
 /// The row of connection `index` of its sample. Its latest packet was `latest` behind its time.
@@ -17,13 +18,15 @@ pub(super) fn row(finished: EndedConnection, index: u32, block: u32, latest: Dur
     Row {
         index,
         block,
-        wire: wire_of(&finished),
+        exchange: exchange_of(&finished),
         outcome: finished.outcome,
         times: finished.times,
         dns: finished.dns,
-        page: PageLoad::default(),
-        client_tcp: finished.client_tcp,
-        server_tcp: finished.server_tcp,
+        measurement: Measurement::Transfer,
+        transport: TransportStats::Tcp {
+            client: finished.client_tcp,
+            server: finished.server_tcp,
+        },
         lateness: Lateness {
             link: latest,
             endpoint: finished.waited,
@@ -31,14 +34,15 @@ pub(super) fn row(finished: EndedConnection, index: u32, block: u32, latest: Dur
     }
 }
 
-/// What went over the wire of a connection that has ended.
-pub(super) fn wire_of(finished: &EndedConnection) -> Wire {
-    let mss = finished.client_tcp.map_or(0, |tcp| tcp.mss);
+/// What was seen on the wire of a connection that has ended.
+pub(super) fn exchange_of(finished: &EndedConnection) -> Exchange {
+    let mss = finished.client_tcp.map(|tcp| tcp.mss);
     let failed = finished.failed.as_ref();
-    Wire {
-        ticket_wire_bytes: finished.ticket_bytes as u32,
+    let tickets = Some(finished.ticket_bytes).filter(|bytes| *bytes > 0);
+    Exchange {
+        tickets: tickets.map(Transfer::seen),
         failed: failed.map(|failed| failed_attempt(&failed.observer, &failed.keys)),
-        ..wire(&finished.observer, &finished.keys, mss)
+        ..exchange(&finished.observer, &finished.keys, mss)
     }
 }
 
@@ -69,44 +73,55 @@ pub(super) fn failed_attempt(observer: &Observer, keys: &KeyLog) -> FailedAttemp
     }
 }
 
-/// What the observer read of a connection's handshake. Without an MSS (0), segments are not known.
-pub fn wire(observer: &Observer, keys: &KeyLog, mss: u32) -> Wire {
+/// What the observer read of a connection's handshake. Without an MSS, segments are not counted.
+pub fn exchange(observer: &Observer, keys: &KeyLog, mss: Option<u32>) -> Exchange {
     let seen = observer.observe(keys);
     let mut flights = seen.flights.iter().peekable();
     let mut next = |sender| {
         let flight = flights.next_if(|flight| flight.sender == sender);
-        flight.map_or(0, |flight| flight.wire_bytes as u32)
+        flight.map(|flight| flight.wire_bytes as u32)
     };
-    let client_hello_wire_bytes = next(Side::Client);
-    let (hello_retry_request_wire_bytes, second_client_hello_wire_bytes) =
-        match seen.bytes(Message::HelloRetryRequest) {
-            Some(_) => (next(Side::Server), next(Side::Client)),
-            None => (0, 0),
-        };
+    let client_hello = next(Side::Client);
+    let [hello_retry, second_hello] = match seen.bytes(Message::HelloRetryRequest) {
+        Some(_) => [next(Side::Server), next(Side::Client)],
+        None => [None, None],
+    };
     let rest = |sender| {
         let rest = flights.clone().filter(|flight| flight.sender == sender);
-        rest.map(|flight| flight.wire_bytes as u32).sum()
+        rest.map(|flight| flight.wire_bytes as u32)
+            .reduce(|one, other| one + other)
     };
-    Wire {
-        messages: seen.messages,
-        client_hello_segments: client_hello_wire_bytes
-            .checked_div(mss)
-            .map_or(0, |_| client_hello_wire_bytes.div_ceil(mss)),
-        client_hello_wire_bytes,
-        hello_retry_request_wire_bytes,
-        second_client_hello_wire_bytes,
-        server_flight_wire_bytes: rest(Side::Server),
-        // Only who counts segments can tell.
-        server_writes: [0; _],
-        ticket_writes: [0; _],
-        response_writes: [0; _],
-        client_finish_wire_bytes: rest(Side::Client),
-        ticket_wire_bytes: 0,
+    let mut handshake = Handshake::of(seen.messages);
+    for (flight, bytes) in [
+        (HandshakeFlight::ClientHello, client_hello),
+        (HandshakeFlight::HelloRetryRequest, hello_retry),
+        (HandshakeFlight::SecondClientHello, second_hello),
+        (HandshakeFlight::Server, rest(Side::Server)),
+        (HandshakeFlight::ClientFinish, rest(Side::Client)),
+    ] {
+        handshake.see(flight, bytes);
+    }
+    let mss = mss.filter(|mss| *mss > 0);
+    Exchange {
+        transport: Transport::Tcp(Tcp {
+            client_hello_segments: mss
+                .zip(client_hello)
+                .map(|(mss, bytes)| bytes.div_ceil(mss)),
+        }),
+        handshake,
+        negotiated: negotiated(&seen),
+        ..Exchange::default()
+    }
+}
+
+fn negotiated(seen: &Observation) -> Negotiated {
+    let certificates = u32::try_from(seen.certificates.len()).unwrap_or(u32::MAX);
+    Negotiated {
         group: seen.group,
         cipher_suite: seen.cipher_suite,
         signature: seen.signature,
         client_signature: seen.client_signature,
-        certificates: seen.certificates.len() as u32,
+        certificates: Some(certificates).filter(|count| *count > 0),
         compression: compression(seen.certificate_compression, seen.uncompressed_certificate),
         client_compression: compression(
             seen.client_certificate_compression,
@@ -128,7 +143,6 @@ pub fn wire(observer: &Observer, keys: &KeyLog, mss: u32) -> Wire {
             (None, _, true) => ChainSignal::TlsFlags,
             (None, _, false) => ChainSignal::None,
         },
-        failed: None,
         early_data: match seen.early_data {
             observer::EarlyData::NotOffered => EarlyData::None,
             observer::EarlyData::Offered => EarlyData::Refused,

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use lastbyte_exchange::HandshakeFlight;
 use lastbyte_sizes::framing::MSS;
 
 use super::runner::Job;
 use super::sys;
-use crate::results::Wire;
+use crate::results::Exchange;
 
 /// One handshake of a job in memory.
 pub(super) struct HandshakeTrial {
@@ -14,7 +15,7 @@ pub(super) struct HandshakeTrial {
     pub(super) cpu: Duration,
     /// About how many packets a connection takes.
     pub(super) packets: u32,
-    pub(super) wire: Wire,
+    pub(super) exchange: Exchange,
 }
 
 /// None where the handshake fails.
@@ -22,19 +23,19 @@ pub(super) fn try_handshake(job: &Job<'_>) -> Option<HandshakeTrial> {
     let start = sys::thread_cpu_time();
     let handshake = job.arm.handshake().ok()?;
     let cpu = sys::thread_cpu_time().saturating_sub(start);
-    let wire = job.arm.wire(&handshake);
+    let wire = job.arm.exchange(&handshake);
     let bytes = job
         .cell
         .of_connection(job.connections.start)
         .work()
         .payload()
         .0
-        + u64::from(wire.client_hello_wire_bytes)
-        + u64::from(wire.server_flight_wire_bytes);
+        + u64::from(wire.sent(HandshakeFlight::ClientHello))
+        + u64::from(wire.sent(HandshakeFlight::Server));
     Some(HandshakeTrial {
         cpu,
         // Those of TCP itself, and an acknowledgement for every other one.
         packets: 6 + u32::try_from(bytes / MSS as u64 * 3 / 2).unwrap_or(u32::MAX),
-        wire,
+        exchange: wire,
     })
 }

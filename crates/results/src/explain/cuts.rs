@@ -1,11 +1,12 @@
 //! What would make a handshake smaller, and what that buys.
 
+use lastbyte_exchange::HandshakeFlight;
 use lastbyte_sizes::{ChainSpec, KeyAlgorithm, Message, RootDelivery, framing};
 
 use super::flights;
-use super::wire::{self, Shown, Sizes};
-use crate::row::Wire;
+use super::wire::{self, OwnChain, Sizes};
 use crate::study::{Arm, ArmChain, Cell, Delivery};
+use lastbyte_exchange::Exchange;
 
 /// One thing less.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,14 +22,14 @@ pub struct Cut {
 }
 
 /// All that make a handshake smaller, the smallest cut first.
-pub(super) fn cuts(arm: &Arm, chain: Sizes<'_>, own: &Wire, probes: &[Cell]) -> Vec<Cut> {
+pub(super) fn cuts(arm: &Arm, chain: Sizes<'_>, own: &Exchange, probes: &[Cell]) -> Vec<Cut> {
     let spec = match chain {
         Sizes::Made(spec) => spec,
-        Sizes::Shown(shown) if arm.delivery == Delivery::Full => {
-            return fewer(arm, shown, own, probes);
+        Sizes::Own(chain) if arm.delivery == Delivery::Full => {
+            return fewer(arm, chain, own, probes);
         }
         // What comes otherwise is no list that could be shorter.
-        Sizes::Shown(_) => return Vec::new(),
+        Sizes::Own(_) => return Vec::new(),
     };
     let mut cuts = Vec::new();
     for (what, smaller) in smaller(spec) {
@@ -44,11 +45,11 @@ pub(super) fn cuts(arm: &Arm, chain: Sizes<'_>, own: &Wire, probes: &[Cell]) -> 
         let Ok(left) = wire::wire(&smaller) else {
             continue;
         };
-        let less = |of: fn(&Wire) -> u32| of(own).saturating_sub(of(&left)) as usize;
+        let less = |of: fn(&Exchange) -> u32| of(own).saturating_sub(of(&left)) as usize;
         let cut = Cut {
             what,
             certificate: less(|wire| wire.bytes(Message::Certificate)),
-            server_flight: less(|wire| wire.server_flight_wire_bytes),
+            server_flight: less(|wire| wire.sent(HandshakeFlight::Server)),
             flights: (probes.iter())
                 .map(|cell| flights(arm, &left, cell))
                 .collect(),
@@ -62,21 +63,22 @@ pub(super) fn cuts(arm: &Arm, chain: Sizes<'_>, own: &Wire, probes: &[Cell]) -> 
 }
 
 /// The first certificates of a chain alone: clients may have the others.
-fn fewer(arm: &Arm, shown: &Shown, own: &Wire, probes: &[Cell]) -> Vec<Cut> {
+fn fewer(arm: &Arm, chain: &OwnChain, own: &Exchange, probes: &[Cell]) -> Vec<Cut> {
     let verify = own.bytes(Message::CertificateVerify) as usize;
-    let certificate = shown.certificate_bytes();
-    let fewer = (1..shown.certificates.len()).rev();
+    let certificate = chain.certificate_bytes();
+    let fewer = (1..chain.certificates.len()).rev();
     let cuts = fewer.map(|count| {
-        let kept = shown.certificates.iter().take(count);
+        let kept = chain.certificates.iter().take(count);
         let kept = framing::certificate_message(kept.copied());
         let left = wire::with(own, kept, verify);
         Cut {
-            what: match shown.certificates.len() {
+            what: match chain.certificates.len() {
                 all if all == count + 1 => format!("without certificate {all}"),
                 all => format!("without certificates {} to {all}", count + 1),
             },
             certificate: certificate - kept,
-            server_flight: (own.server_flight_wire_bytes - left.server_flight_wire_bytes) as usize,
+            server_flight: (own.sent(HandshakeFlight::Server) - left.sent(HandshakeFlight::Server))
+                as usize,
             flights: (probes.iter())
                 .map(|cell| flights(arm, &left, cell))
                 .collect(),

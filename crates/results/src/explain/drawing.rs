@@ -35,7 +35,7 @@ impl Explanation {
         let Some((cell, timeline)) = self.times.get(cell) else {
             return Vec::new();
         };
-        let mut handshake = server_flights(&self.wire, timeline, cell.hosts.mss()).into_iter();
+        let mut handshake = server_flights(&self.exchange, timeline, cell.hosts.mss()).into_iter();
         let mut writes = 0;
         let mut requests = 0;
         let mut last = None;

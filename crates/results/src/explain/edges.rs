@@ -1,11 +1,12 @@
 //! How far it is to where a handshake needs a flight more, or one less.
 
+use lastbyte_exchange::HandshakeFlight;
 use lastbyte_flights::around;
 use lastbyte_sizes::{Message, framing};
 
 use super::{flights, wire};
-use crate::row::Wire;
 use crate::study::{Arm, Cell};
+use lastbyte_exchange::Exchange;
 
 /// How far it is to both edges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +33,7 @@ pub struct Edge {
 }
 
 impl Edges {
-    pub(super) fn new(arm: &Arm, own: &Wire, cell: &Cell) -> Edges {
+    pub(super) fn new(arm: &Arm, own: &Exchange, cell: &Cell) -> Edges {
         let verify = own.bytes(Message::CertificateVerify) as usize;
         let with = |certificate| wire::with(own, certificate, verify);
         let certificate = own.bytes(Message::Certificate) as usize;
@@ -43,13 +44,13 @@ impl Edges {
             |certificate| flights(arm, &with(certificate), cell),
         );
         let edge = |largest: usize| {
-            let server_flight = with(largest).server_flight_wire_bytes as usize;
+            let server_flight = with(largest).sent(HandshakeFlight::Server) as usize;
             Edge {
                 certificate: largest,
                 certificate_distance: largest.abs_diff(certificate),
                 server_flight,
                 server_flight_distance: server_flight
-                    .abs_diff(own.server_flight_wire_bytes as usize),
+                    .abs_diff(own.sent(HandshakeFlight::Server) as usize),
             }
         };
         Edges {

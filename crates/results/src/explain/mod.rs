@@ -17,20 +17,21 @@ pub use seen::{
     SUPPOSED, USUAL_GROUP, asked_again, group, host_payload, host_writes, initial_window, payload,
     record_size, response_writes, retried, supposed_rate, tickets,
 };
-pub use suppose::{Supposition, handshake_flights, supposed, suppositions};
+pub use suppose::{Supposition, handshake_flights, supposed, supposed_own, suppositions};
 pub(crate) use wire::without_certificates;
-pub use wire::{Shown, Signature, Unknown, wire, wire_of_shown, wire_with};
+pub use wire::{OwnChain, Signature, Unknown, wire, wire_of_own, wire_with};
 
 use std::time::Duration;
 
+use lastbyte_exchange::HandshakeFlight;
 use lastbyte_flights::{Compute, Flight, Timeline};
 use lastbyte_link::{Bytes, Direction, Link, Side};
 use lastbyte_sizes::{Message, framing};
 use thiserror::Error;
 
 use crate::results::{buffers_change_no_packet, expected};
-use crate::row::Wire;
 use crate::study::{Arm, Cell, Congestion, Preset, ReceiveBuffer, Work};
+use lastbyte_exchange::Exchange;
 use wire::Sizes;
 
 /// What arithmetic says of an arm over some networks.
@@ -39,7 +40,7 @@ pub struct Explanation {
     /// The arm.
     pub arm: Arm,
     /// What it puts on the wire.
-    pub wire: Wire,
+    pub exchange: Exchange,
     /// What the end-entity's key makes.
     pub signature: Signature,
     /// The handshake, for each way of hosts and windows, in the order of the cells.
@@ -121,8 +122,8 @@ pub fn explain(arm: &Arm, cells: &[Cell]) -> Result<Explanation, Unknown> {
 /// # Errors
 ///
 /// As [`explain`].
-pub fn explain_shown(arm: &Arm, shown: &Shown, cells: &[Cell]) -> Result<Explanation, Unknown> {
-    explain_sizes(arm, Sizes::Shown(shown), cells)
+pub fn explain_own(arm: &Arm, own: &OwnChain, cells: &[Cell]) -> Result<Explanation, Unknown> {
+    explain_sizes(arm, Sizes::Own(own), cells)
 }
 
 fn explain_sizes(arm: &Arm, chain: Sizes<'_>, cells: &[Cell]) -> Result<Explanation, Unknown> {
@@ -149,7 +150,7 @@ fn explain_sizes(arm: &Arm, chain: Sizes<'_>, cells: &[Cell]) -> Result<Explanat
             .map(|cell| Window::new(arm, &wire, signature, cell, cells))
             .collect(),
         arm: arm.clone(),
-        wire,
+        exchange: wire,
         signature,
     })
 }
@@ -226,30 +227,30 @@ fn probe(cell: &Cell) -> Cell {
 }
 
 /// A message of the server with its records, and the change_cipher_spec that follows its first hello.
-pub fn message_on_wire(wire: &Wire, message: Message) -> u32 {
+pub fn message_on_wire(wire: &Exchange, message: Message) -> u32 {
     let own = message.wire_bytes(wire.bytes(message) as usize);
-    let has_retried = wire.hello_retry_request_wire_bytes > 0;
+    let has_retried = wire.sent(HandshakeFlight::HelloRetryRequest) > 0;
     match message {
         Message::ServerHello if !has_retried => (own + framing::CHANGE_CIPHER_SPEC) as u32,
         _ => own as u32,
     }
 }
 
-fn walk(arm: &Arm, wire: &Wire, cell: &Cell) -> Timeline {
+fn walk(arm: &Arm, wire: &Exchange, cell: &Cell) -> Timeline {
     expected(wire, cell, arm.record_size, Compute::default())
 }
 
 /// How many flights the server needs for a handshake.
-fn flights(arm: &Arm, wire: &Wire, cell: &Cell) -> usize {
+fn flights(arm: &Arm, wire: &Exchange, cell: &Cell) -> usize {
     walk(arm, wire, cell).handshake_flights()
 }
 
 impl Window {
-    fn new(arm: &Arm, wire: &Wire, signature: Signature, cell: Cell, cells: &[Cell]) -> Window {
+    fn new(arm: &Arm, wire: &Exchange, signature: Signature, cell: Cell, cells: &[Cell]) -> Window {
         let certificate = wire.bytes(Message::Certificate) as usize;
         let verify = framing::certificate_verify(signature.longest);
         let longest = self::wire::with(wire, certificate, verify);
-        let hello = wire.client_hello_wire_bytes as usize;
+        let hello = wire.sent(HandshakeFlight::ClientHello) as usize;
         let larger_window = larger_window(arm, wire, &cell);
         let saved = larger_window.into_iter().flat_map(|initcwnd| {
             let over = cells.iter().filter(|over| probe(over) == cell);
@@ -285,7 +286,7 @@ pub fn window_that_saves(arm: &Arm, cell: &Cell) -> Option<u32> {
 }
 
 /// The smallest initial window with which the server needs a flight less.
-fn larger_window(arm: &Arm, wire: &Wire, cell: &Cell) -> Option<u32> {
+fn larger_window(arm: &Arm, wire: &Exchange, cell: &Cell) -> Option<u32> {
     const MOST: u32 = 1000;
     let now = flights(arm, wire, cell);
     let with = |initcwnd| Cell {
@@ -298,9 +299,9 @@ fn larger_window(arm: &Arm, wire: &Wire, cell: &Cell) -> Option<u32> {
 }
 
 /// Where each message of the server ends.
-fn server_flights(wire: &Wire, timeline: &Timeline, mss: usize) -> Vec<ServerFlight> {
+fn server_flights(wire: &Exchange, timeline: &Timeline, mss: usize) -> Vec<ServerFlight> {
     let mut ends = Vec::new();
-    let retry = wire.hello_retry_request_wire_bytes as usize;
+    let retry = wire.sent(HandshakeFlight::HelloRetryRequest) as usize;
     if retry > 0 {
         ends.push((Message::HelloRetryRequest, retry, 1));
     }

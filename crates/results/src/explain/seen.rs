@@ -2,22 +2,23 @@
 
 use std::net::IpAddr;
 
+use lastbyte_exchange::{Exchange, HandshakeFlight};
 use lastbyte_link::Bytes;
 use lastbyte_probe::{Certainty, Certificate, Document};
 use lastbyte_sizes::framing::{MAX_PLAINTEXT, MSS, RECORD_OVERHEAD};
 use lastbyte_sizes::{ChainSpec, Group, KeyAlgorithm, Keys, framing};
 
 use super::wire::{Sizes, wire_of};
-use super::{Shown, Signature};
+use super::{OwnChain, Signature};
 use crate::study::exchange::Cut;
 use crate::study::{Arm, Cell, MOST_TICKETS, RecordSize, Writes};
 
 /// What a client connects with where that was not seen, or has sizes that are not known.
 pub const USUAL_GROUP: Group = Group::X25519MlKem768;
 
-impl Shown {
+impl OwnChain {
     /// The chain that a server sent; none if it sent none.
-    pub fn seen(document: &Document) -> Option<Shown> {
+    pub fn seen(document: &Document) -> Option<OwnChain> {
         let leaf = document.chain.first()?;
         let own = leaf.key();
         let around = framing::certificate_verify(0);
@@ -28,7 +29,7 @@ impl Shown {
             .or(own.map(KeyAlgorithm::signature_bytes))
             .unwrap_or(leaf.key_bytes);
         let chain = document.chain.iter();
-        let mut shown = Shown {
+        let mut own_chain = OwnChain {
             certificates: chain.clone().map(|certificate| certificate.bytes).collect(),
             signature: Signature {
                 bytes,
@@ -38,25 +39,18 @@ impl Shown {
             provided: provided(chain.filter_map(|certificate| certificate.key())),
             alike: own.map(|key| alike(key, leaf.names)),
             brotli: brotli(document).map(|[_, left]| left),
-            encrypted_extensions: document
-                .tls
-                .encrypted_extensions_bytes
-                .map(|bytes| bytes as usize),
             besides: 0,
-            writes: places(document.tls.writes.iter().flat_map(|writes| &writes.first)),
-            tickets: document.tls.ticket_wire_bytes.unwrap_or_default(),
-            ticket_writes: places(&document.tls.ticket_writes),
-            response_writes: places(response_writes(document)),
+            seen: Exchange::from(document),
         };
-        shown.besides = besides(document, &shown);
-        Some(shown)
+        own_chain.besides = besides(document, &own_chain);
+        Some(own_chain)
     }
 
     /// The same server with keys of these algorithms, or all of one: the same names, extensions and number of certificates.
     /// None where the parts of a certificate are not known.
-    pub fn supposed(document: &Document, keys: impl Into<Keys>) -> Option<Shown> {
+    pub fn supposed(document: &Document, keys: impl Into<Keys>) -> Option<OwnChain> {
         let keys = keys.into();
-        let today = Shown::seen(document)?;
+        let today = OwnChain::seen(document)?;
         let is_root = |place: usize| {
             let certificate = document.chain.get(place).filter(|_| place > 0);
             certificate.is_some_and(Certificate::is_self_issued)
@@ -80,7 +74,7 @@ impl Shown {
             .collect();
         // Of the key that it has, the signature that was seen: ECDSA's differ by a byte or two.
         let is_own = document.chain.first().and_then(Certificate::key) == Some(keys.leaf);
-        Some(Shown {
+        Some(OwnChain {
             certificates: certificates.filter(|certificates| !certificates.is_empty())?,
             signature: match is_own {
                 true => today.signature,
@@ -226,25 +220,13 @@ pub fn host_payload(document: &Document, writes: Writes) -> Bytes {
 
 /// What the server's messages have more on the wire than arithmetic has of this chain: not every server has each message in a
 /// record of its own.
-fn besides(document: &Document, shown: &Shown) -> i64 {
-    let seen = document.tls.server_flight_wire_bytes;
-    let calculated = arm(document).and_then(|arm| wire_of(&arm, Sizes::Shown(shown)).ok());
-    match (seen, calculated) {
-        (0, _) | (_, None) => 0,
-        (seen, Some(calculated)) => {
-            let seen = i64::try_from(seen).unwrap_or(i64::MAX);
-            seen.saturating_sub(i64::from(calculated.server_flight_wire_bytes))
-        }
-    }
-}
-
-/// Writes in their places; what there are too many of is left out.
-fn places<'a, const MOST: usize>(seen: impl IntoIterator<Item = &'a usize>) -> [u32; MOST] {
-    let mut writes = [0; MOST];
-    for (place, bytes) in writes.iter_mut().zip(seen) {
-        *place = u32::try_from(*bytes).unwrap_or(u32::MAX);
-    }
-    writes
+fn besides(document: &Document, own: &OwnChain) -> i64 {
+    let seen = own.seen.wire_bytes(HandshakeFlight::Server);
+    let calculated = arm(document).and_then(|arm| wire_of(&arm, Sizes::Own(own)).ok());
+    let calculated = calculated.map(|exchange| exchange.sent(HandshakeFlight::Server));
+    seen.zip(calculated).map_or(0, |(seen, calculated)| {
+        i64::from(seen) - i64::from(calculated)
+    })
 }
 
 /// A chain of the laboratory's for such keys and so many names.

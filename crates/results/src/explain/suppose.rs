@@ -1,11 +1,12 @@
 //! What an answer would be if the chain's surroundings were others: what logs sign with, how many intermediates are sent,
 //! whether Merkle Tree Certificates take the place of both. Nobody who asks about a chain says so, and each can turn the answer.
 
+use lastbyte_exchange::HandshakeFlight;
 use lastbyte_sizes::{ChainSpec, Message};
 
-use super::{flights, probe, wire};
-use crate::row::Wire;
+use super::{OwnChain, flights, probe, wire};
 use crate::study::{Arm, ArmChain, ArmProblem, Cell};
+use lastbyte_exchange::Exchange;
 
 /// A chain in other surroundings.
 #[derive(Clone, Debug)]
@@ -52,13 +53,28 @@ pub fn suppositions(arm: &Arm, cells: &[Cell]) -> Vec<Supposition> {
 /// What another arm in the place of one comes to; none where arithmetic does not know what it puts on the wire.
 pub fn supposed(what: String, other: &Arm, cells: &[Cell]) -> Option<Supposition> {
     let on_wire = wire::wire(other).ok()?;
-    Some(Supposition {
+    Some(comes_to(what, other, &on_wire, cells))
+}
+
+/// What a user's own chain comes to where it is sent by an arm.
+pub fn supposed_own(
+    what: String,
+    arm: &Arm,
+    own: &OwnChain,
+    cells: &[Cell],
+) -> Option<Supposition> {
+    let on_wire = wire::wire_of_own(arm, own).ok()?;
+    Some(comes_to(what, arm, &on_wire, cells))
+}
+
+fn comes_to(what: String, arm: &Arm, on_wire: &Exchange, cells: &[Cell]) -> Supposition {
+    Supposition {
         what,
         certificate: on_wire.bytes(Message::Certificate) as usize,
-        server_flight: on_wire.server_flight_wire_bytes as usize,
-        flights: flights_in(other, &on_wire, cells),
-        arm: other.clone(),
-    })
+        server_flight: on_wire.sent(HandshakeFlight::Server) as usize,
+        flights: flights_in(arm, on_wire, cells),
+        arm: arm.clone(),
+    }
 }
 
 /// The server's flights of an arm, for each of the cells; none where arithmetic does not know what it puts on the wire.
@@ -67,7 +83,7 @@ pub fn handshake_flights(arm: &Arm, cells: &[Cell]) -> Option<Vec<usize>> {
     Some(flights_in(arm, &on_wire, cells))
 }
 
-fn flights_in(arm: &Arm, on_wire: &Wire, cells: &[Cell]) -> Vec<usize> {
+fn flights_in(arm: &Arm, on_wire: &Exchange, cells: &[Cell]) -> Vec<usize> {
     let cells = cells.iter();
     cells
         .map(|cell| flights(arm, on_wire, &probe(cell)))

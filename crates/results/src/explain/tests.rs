@@ -1,6 +1,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use super::*;
+use lastbyte_exchange::HandshakeFlight;
 
 fn cells(initcwnds: &[u32]) -> Vec<Cell> {
     let with = |initcwnd: &u32| Cell {
@@ -37,7 +38,10 @@ fn each_message_ends_in_its_flight() {
         ]
     );
     let sent: usize = ten.flights.iter().map(|flight| flight.bytes).sum();
-    assert_eq!(sent, explained.wire.server_flight_wire_bytes as usize);
+    assert_eq!(
+        sent,
+        explained.exchange.sent(HandshakeFlight::Server) as usize
+    );
 }
 
 /// A byte beyond an edge needs another number of flights, wherever the edge is said to be.
@@ -120,11 +124,11 @@ fn intermediates_that_are_left_out_are_no_cut() {
     let arm = "x25519/ml-dsa-65/intermediates=1/delivery=elide";
     let elided = explained(arm, &[10]);
     let plain = explained("x25519/ml-dsa-65/intermediates=0", &[10]);
-    let bytes = |explained: &Explanation| explained.wire.bytes(Message::Certificate);
+    let bytes = |explained: &Explanation| explained.exchange.bytes(Message::Certificate);
     assert_eq!(bytes(&elided), bytes(&plain));
     assert_eq!(
-        elided.wire.bytes(Message::ClientHello),
-        plain.wire.bytes(Message::ClientHello) + 6
+        elided.exchange.bytes(Message::ClientHello),
+        plain.exchange.bytes(Message::ClientHello) + 6
     );
     let mut cuts = elided.cuts.iter();
     assert!(!cuts.any(|cut| cut.what.starts_with("intermediates=")));

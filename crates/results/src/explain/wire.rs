@@ -2,16 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use lastbyte_flights::{MOST_RESPONSE_WRITES, MOST_WRITES};
+use lastbyte_exchange::{Exchange, FailedAttempt, Handshake, HandshakeFlight, Negotiated};
 use lastbyte_sizes::framing::{
-    self, CHANGE_CIPHER_SPEC, ENCRYPTED_EXTENSIONS, RECORD_HEADER, certificate_verify, encrypted,
-    finished, hello_retry_request, server_hello,
+    self, CHANGE_CIPHER_SPEC, ENCRYPTED_EXTENSIONS, RECORD_HEADER, certificate_verify, finished,
+    hello_retry_request, server_hello,
 };
 use lastbyte_sizes::profile::SERVER_NAME;
 use lastbyte_sizes::{ChainSpec, Group, KeyAlgorithm, Message, Resumption, StackName};
 use thiserror::Error;
 
-use crate::row::{FailedAttempt, Wire};
 use crate::study::{Arm, ArmChain, Flush, Lengths, OnWire};
 
 /// Arithmetic alone does not know what an arm puts on the wire.
@@ -38,7 +37,7 @@ const CIPHER_SUITE: u16 = 0x1302;
 ///
 /// [`Unknown`] where a part of the arm's handshake is not a matter of tables: the user's own files, other stacks,
 /// what is resumed, a client's chain, deliveries.
-pub fn wire(arm: &Arm) -> Result<Wire, Unknown> {
+pub fn wire(arm: &Arm) -> Result<Exchange, Unknown> {
     wire_of(arm, Sizes::Made(made(arm)?))
 }
 
@@ -47,30 +46,30 @@ pub fn wire(arm: &Arm) -> Result<Wire, Unknown> {
 /// # Errors
 ///
 /// As [`wire`].
-pub fn wire_of_shown(arm: &Arm, shown: &Shown) -> Result<Wire, Unknown> {
-    wire_of(arm, Sizes::Shown(shown))
+pub fn wire_of_own(arm: &Arm, own: &OwnChain) -> Result<Exchange, Unknown> {
+    wire_of(arm, Sizes::Own(own))
 }
 
 /// The same of a chain that is known by its sizes.
-pub(super) fn wire_of(arm: &Arm, chain: Sizes<'_>) -> Result<Wire, Unknown> {
+pub(super) fn wire_of(arm: &Arm, chain: Sizes<'_>) -> Result<Exchange, Unknown> {
     let handshakes = handshakes(arm, chain)?;
     let Some(succeeds) = handshakes.last() else {
         return handshake(arm, chain, &OnWire::default());
     };
-    let wire = handshake(arm, chain, succeeds)?;
+    let exchange = handshake(arm, chain, succeeds)?;
     let failed = match handshakes.split_last() {
-        Some((_, [_, ..])) if wire.hello_retry_request_wire_bytes > 0 => {
+        Some((_, [_, ..])) if exchange.sent(HandshakeFlight::HelloRetryRequest) > 0 => {
             let what = "a HelloRetryRequest on a connection that fails is not walked through";
             return Err(no_arithmetic(arm, what));
         }
         Some((_, [first, ..])) => Some(failed_attempt(&handshake(arm, chain, first)?)),
         _ => None,
     };
-    Ok(Wire { failed, ..wire })
+    Ok(Exchange { failed, ..exchange })
 }
 
 /// What a connection had on the wire whose client gave up.
-fn failed_attempt(wire: &Wire) -> FailedAttempt {
+fn failed_attempt(exchange: &Exchange) -> FailedAttempt {
     // In plain text: OpenSSL's client encrypts from its Finished on.
     const ALERT: usize = RECORD_HEADER + 2;
     let until_certificate = [
@@ -78,11 +77,11 @@ fn failed_attempt(wire: &Wire) -> FailedAttempt {
         Message::EncryptedExtensions,
         Message::Certificate,
     ];
-    let records =
-        until_certificate.map(|message| number(message.wire_bytes(wire.bytes(message) as usize)));
+    let records = until_certificate
+        .map(|message| number(message.wire_bytes(exchange.bytes(message) as usize)));
     FailedAttempt {
-        client_hello_wire_bytes: wire.client_hello_wire_bytes,
-        server_flight_wire_bytes: wire.server_flight_wire_bytes,
+        client_hello_wire_bytes: exchange.sent(HandshakeFlight::ClientHello),
+        server_flight_wire_bytes: exchange.sent(HandshakeFlight::Server),
         through_certificate_wire_bytes: records.iter().sum::<u32>() + number(CHANGE_CIPHER_SPEC),
         alert_wire_bytes: number(ALERT),
     }
@@ -92,17 +91,17 @@ fn failed_attempt(wire: &Wire) -> FailedAttempt {
 fn handshakes(arm: &Arm, chain: Sizes<'_>) -> Result<Vec<OnWire>, Unknown> {
     let known = match chain {
         Sizes::Made(spec) => arm.delivery.arithmetic(spec),
-        Sizes::Shown(shown) => arm.delivery.arithmetic_of(Lengths {
-            certificates: &shown.certificates,
-            alike: shown.alike.as_ref(),
-            brotli: shown.brotli,
+        Sizes::Own(own) => arm.delivery.arithmetic_of(Lengths {
+            certificates: &own.certificates,
+            alike: own.alike.as_ref(),
+            brotli: own.brotli,
         }),
     };
     known.map_err(|what| no_arithmetic(arm, &format!("{what} is no arithmetic")))
 }
 
 /// The messages of one full handshake.
-fn handshake(arm: &Arm, chain: Sizes<'_>, delivered: &OnWire) -> Result<Wire, Unknown> {
+fn handshake(arm: &Arm, chain: Sizes<'_>, delivered: &OnWire) -> Result<Exchange, Unknown> {
     let certificate = delivered.certificate;
     check(arm, certificate)?;
     let retries = !arm.key_shares.contains(&arm.group);
@@ -130,54 +129,76 @@ fn handshake(arm: &Arm, chain: Sizes<'_>, delivered: &OnWire) -> Result<Wire, Un
             client_hello(arm, chain, &[arm.group]) + delivered.client_hello,
         ),
     ];
-    let mut wire = Wire {
-        client_hello_wire_bytes: number(RECORD_HEADER + hello),
-        server_flight_wire_bytes: number(
-            server
-                .iter()
-                .map(|(message, bytes)| message.wire_bytes(*bytes))
-                .sum(),
-        ),
-        client_finish_wire_bytes: number(encrypted(FINISHED)),
-        group: Some(arm.group.code_point()),
-        cipher_suite: Some(CIPHER_SUITE),
-        signature: chain.scheme(),
-        certificates: number(delivered.certificates),
-        signal: delivered.signal,
-        hello_digest: delivered.hello_digest,
-        ..Wire::default()
-    };
     let both = [
         (Message::ClientHello, hello),
         (Message::ClientFinished, FINISHED),
     ];
-    let retry = retry.into_iter().filter(|_| retries);
-    for (message, bytes) in both.into_iter().chain(server).chain(retry.clone()) {
-        wire.messages.set(message, Some(number(bytes)));
+    let mut handshake = Handshake::default();
+    let messages = both.into_iter().chain(server);
+    for (message, bytes) in messages.chain(retry.into_iter().filter(|_| retries)) {
+        handshake.messages.set(message, Some(number(bytes)));
     }
-    let besides = i64::from(wire.server_flight_wire_bytes) + chain.besides();
-    wire.server_flight_wire_bytes = u32::try_from(besides.max(0)).unwrap_or(u32::MAX);
-    if let Sizes::Shown(shown) = chain {
-        wire.server_writes = shown.writes;
-        wire.ticket_wire_bytes = shown.tickets;
-        wire.ticket_writes = shown.ticket_writes;
-        wire.response_writes = shown.response_writes;
-    }
+    let records = |flight: HandshakeFlight| -> usize {
+        let messages = flight.messages().iter();
+        let sent = messages.filter_map(|message| {
+            let bytes = handshake.messages.get(*message)?;
+            Some(message.wire_bytes(bytes as usize))
+        });
+        sent.sum()
+    };
     // Each end sends one change_cipher_spec, as early as it can.
-    let change = number(CHANGE_CIPHER_SPEC);
-    match retries {
-        true => {
-            let [request, second] = [Message::HelloRetryRequest, Message::SecondClientHello]
-                .map(|message| number(RECORD_HEADER) + wire.bytes(message) + change);
-            wire.hello_retry_request_wire_bytes = request;
-            wire.second_client_hello_wire_bytes = second;
-        }
-        false => {
-            wire.server_flight_wire_bytes += change;
-            wire.client_finish_wire_bytes += change;
-        }
+    let [at_once, after_retry] = match retries {
+        true => [0, CHANGE_CIPHER_SPEC],
+        false => [CHANGE_CIPHER_SPEC, 0],
+    };
+    let server = i64::try_from(records(HandshakeFlight::Server) + at_once).unwrap_or(i64::MAX);
+    let server = server.saturating_add(chain.besides()).max(0);
+    let retried = |flight| retries.then(|| number(records(flight) + after_retry));
+    let flights = [
+        (
+            HandshakeFlight::ClientHello,
+            Some(number(records(HandshakeFlight::ClientHello))),
+        ),
+        (
+            HandshakeFlight::HelloRetryRequest,
+            retried(HandshakeFlight::HelloRetryRequest),
+        ),
+        (
+            HandshakeFlight::SecondClientHello,
+            retried(HandshakeFlight::SecondClientHello),
+        ),
+        (
+            HandshakeFlight::Server,
+            Some(u32::try_from(server).unwrap_or(u32::MAX)),
+        ),
+        (
+            HandshakeFlight::ClientFinish,
+            Some(number(records(HandshakeFlight::ClientFinish) + at_once)),
+        ),
+    ];
+    for (flight, bytes) in flights {
+        handshake.see(flight, bytes);
     }
-    Ok(wire)
+    let seen = match chain {
+        Sizes::Made(_) => Exchange::default(),
+        Sizes::Own(own) => own.seen.clone(),
+    };
+    handshake.server_writes = seen.handshake.server_writes;
+    Ok(Exchange {
+        handshake,
+        negotiated: Negotiated {
+            group: Some(arm.group.code_point()),
+            cipher_suite: Some(CIPHER_SUITE),
+            signature: chain.scheme(),
+            certificates: Some(number(delivered.certificates)),
+            signal: delivered.signal,
+            hello_digest: delivered.hello_digest,
+            ..Negotiated::default()
+        },
+        tickets: seen.tickets,
+        response: seen.response,
+        ..Exchange::default()
+    })
 }
 
 /// What an arm puts on the wire with a Certificate message of so many bytes, whatever chain would have that, and a
@@ -186,7 +207,11 @@ fn handshake(arm: &Arm, chain: Sizes<'_>, delivered: &OnWire) -> Result<Wire, Un
 /// # Errors
 ///
 /// As [`wire`].
-pub fn wire_with(arm: &Arm, certificate: usize, verify: Option<usize>) -> Result<Wire, Unknown> {
+pub fn wire_with(
+    arm: &Arm,
+    certificate: usize,
+    verify: Option<usize>,
+) -> Result<Exchange, Unknown> {
     check(arm, certificate)?;
     let own = wire(arm)?;
     let likeliest = own.bytes(Message::CertificateVerify) as usize;
@@ -194,30 +219,42 @@ pub fn wire_with(arm: &Arm, certificate: usize, verify: Option<usize>) -> Result
 }
 
 /// The same with so many bytes of Certificate and CertificateVerify.
-pub(super) fn with(wire: &Wire, certificate: usize, verify: usize) -> Wire {
-    let mut wire = *wire;
-    for (message, bytes) in [
-        (Message::Certificate, certificate),
-        (Message::CertificateVerify, verify),
-    ] {
-        let before = message.wire_bytes(wire.bytes(message) as usize);
-        let with_both = wire.server_flight_wire_bytes + number(message.wire_bytes(bytes));
-        wire.server_flight_wire_bytes = with_both.saturating_sub(number(before));
-        wire.messages.set(message, Some(number(bytes)));
-    }
-    wire
+pub(super) fn with(exchange: &Exchange, certificate: usize, verify: usize) -> Exchange {
+    let sizes = [
+        (Message::Certificate, Some(certificate)),
+        (Message::CertificateVerify, Some(verify)),
+    ];
+    with_messages(exchange, sizes)
 }
 
 /// The handshake without its certificates, near to what a resumed one is: hellos that name a session are some hundred bytes
 /// larger, which no flight turns on.
-pub(crate) fn without_certificates(wire: &Wire) -> Wire {
-    let mut wire = *wire;
-    for message in [Message::Certificate, Message::CertificateVerify] {
-        let bytes = number(message.wire_bytes(wire.bytes(message) as usize));
-        wire.server_flight_wire_bytes = wire.server_flight_wire_bytes.saturating_sub(bytes);
-        wire.messages.set(message, None);
+pub(crate) fn without_certificates(exchange: &Exchange) -> Exchange {
+    let sizes = [
+        (Message::Certificate, None),
+        (Message::CertificateVerify, None),
+    ];
+    with_messages(exchange, sizes)
+}
+
+/// The same with other sizes of messages of the server's, each in records of its own; none where it does not send one.
+fn with_messages(
+    exchange: &Exchange,
+    sizes: impl IntoIterator<Item = (Message, Option<usize>)>,
+) -> Exchange {
+    let mut exchange = exchange.clone();
+    let records = |message: Message, bytes: Option<usize>| {
+        number(bytes.map_or(0, |bytes| message.wire_bytes(bytes)))
+    };
+    for (message, bytes) in sizes {
+        let before = exchange.handshake.messages.get(message);
+        let before = records(message, before.map(|bytes| bytes as usize));
+        let flight = exchange.sent(HandshakeFlight::Server) + records(message, bytes);
+        let handshake = &mut exchange.handshake;
+        handshake.messages.set(message, bytes.map(number));
+        handshake.see(HandshakeFlight::Server, Some(flight.saturating_sub(before)));
     }
-    wire
+    exchange
 }
 
 /// Bytes of the Certificate message.
@@ -333,12 +370,12 @@ fn provided(spec: &ChainSpec) -> usize {
 #[derive(Clone, Copy)]
 pub(super) enum Sizes<'a> {
     Made(&'a ChainSpec),
-    Shown(&'a Shown),
+    Own(&'a OwnChain),
 }
 
 /// The sizes of a user's own chain. All are in bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Shown {
+pub struct OwnChain {
     /// The DER of each certificate, as they are sent.
     pub certificates: Vec<usize>,
     /// What the end-entity's key makes.
@@ -352,18 +389,10 @@ pub struct Shown {
     pub alike: Option<ChainSpec>,
     /// What brotli leaves of the Certificate message, without headers, if that is known.
     pub brotli: Option<usize>,
-    /// The EncryptedExtensions, if they were seen.
-    pub encrypted_extensions: Option<usize>,
     /// What the server's messages have more on the wire than arithmetic has them, or less: other records, another cipher suite.
     pub besides: i64,
-    /// The writes that those leave in, but for the last.
-    pub writes: [u32; MOST_WRITES],
-    /// Session tickets on the wire, which come before the response.
-    pub tickets: u32,
-    /// The writes that those leave in, where they don't leave with it.
-    pub ticket_writes: [u32; MOST_WRITES],
-    /// The first writes of the response, of which the last repeats, where it does not leave in one.
-    pub response_writes: [u32; MOST_RESPONSE_WRITES],
+    /// What was seen of a connection to a server that sends it, if any was.
+    pub seen: Exchange,
 }
 
 /// How long signatures of a key are, in bytes.
@@ -375,7 +404,7 @@ pub struct Signature {
     pub longest: usize,
 }
 
-impl Shown {
+impl OwnChain {
     /// Bytes of the Certificate message.
     pub fn certificate_bytes(&self) -> usize {
         framing::certificate_message(self.certificates.iter().copied())
@@ -389,42 +418,49 @@ impl Sizes<'_> {
                 bytes: spec.leaf.signature_bytes(),
                 longest: spec.leaf.longest_signature_bytes(),
             },
-            Sizes::Shown(shown) => shown.signature,
+            Sizes::Own(own) => own.signature,
         }
     }
 
     fn scheme(self) -> Option<u16> {
         match self {
             Sizes::Made(spec) => spec.leaf.signature_schemes().first().copied(),
-            Sizes::Shown(_) => None,
+            Sizes::Own(_) => None,
         }
     }
 
     fn server_name_bytes(self) -> usize {
         match self {
             Sizes::Made(_) => SERVER_NAME.len(),
-            Sizes::Shown(shown) => shown.server_name,
+            Sizes::Own(own) => own.server_name,
         }
     }
 
     fn encrypted_extensions(self) -> usize {
         match self {
             Sizes::Made(_) => ENCRYPTED_EXTENSIONS,
-            Sizes::Shown(shown) => shown.encrypted_extensions.unwrap_or(ENCRYPTED_EXTENSIONS),
+            Sizes::Own(own) => {
+                let seen = own
+                    .seen
+                    .handshake
+                    .messages
+                    .get(Message::EncryptedExtensions);
+                seen.map_or(ENCRYPTED_EXTENSIONS, |bytes| bytes as usize)
+            }
         }
     }
 
     fn besides(self) -> i64 {
         match self {
             Sizes::Made(_) => 0,
-            Sizes::Shown(shown) => shown.besides,
+            Sizes::Own(own) => own.besides,
         }
     }
 
     fn provided(self) -> usize {
         match self {
             Sizes::Made(spec) => provided(spec),
-            Sizes::Shown(shown) => shown.provided,
+            Sizes::Own(own) => own.provided,
         }
     }
 }

@@ -13,7 +13,7 @@ use thiserror::Error;
 
 use super::{GeographyError, Region, RttTable, Source, Users};
 use crate::explain::{self, wire};
-use crate::results::{Wire, expected};
+use crate::results::{Exchange, expected};
 use crate::study::{Arm, Cell};
 
 /// How an edge comes by what it answers with.
@@ -164,7 +164,7 @@ impl Geography {
         for cell in [&question.front, &question.back] {
             explain::check(cell).map_err(|problem| asked(problem.to_string()))?;
         }
-        let wires = |arms: &[Arm]| -> Result<Vec<Wire>, GeographyError> {
+        let wires = |arms: &[Arm]| -> Result<Vec<Exchange>, GeographyError> {
             let wires = arms
                 .iter()
                 .map(|arm| wire(arm).map_err(|unknown| asked(unknown.to_string())));
@@ -219,8 +219,8 @@ impl Geography {
 /// From just before a user's `connect()` to the first byte.
 fn ttfb(
     question: &Question,
-    (arm, arm_wire): (&Arm, &Wire),
-    (back, back_wire): (&Arm, &Wire),
+    (arm, arm_wire): (&Arm, &Exchange),
+    (back, back_wire): (&Arm, &Exchange),
     distances: &Distances,
     way: Way,
 ) -> Duration {
@@ -238,7 +238,7 @@ fn ttfb(
         }
 }
 
-fn new_connection(arm: &Arm, wire: &Wire, cell: &Cell, rtt: Duration) -> Duration {
+fn new_connection(arm: &Arm, wire: &Exchange, cell: &Cell, rtt: Duration) -> Duration {
     let cell = over(cell, rtt);
     let times = expected(wire, &cell, arm.record_size, Compute::default());
     times.ttfb.unwrap_or(times.ttlb)
@@ -247,7 +247,7 @@ fn new_connection(arm: &Arm, wire: &Wire, cell: &Cell, rtt: Duration) -> Duratio
 /// A request after the handshake, with windows as at the beginning: that is where idleness takes them.
 fn known_connection(arm: &Arm, cell: &Cell, rtt: Duration) -> Duration {
     let cell = over(cell, rtt);
-    let no_handshake = Wire::default();
+    let no_handshake = Exchange::default();
     let times = expected(&no_handshake, &cell, arm.record_size, Compute::default());
     times.ttfb.unwrap_or(times.ttlb) - times.connect
 }

@@ -11,11 +11,12 @@ use lastbyte_sizes::Resumption;
 use super::{Lever, Measured, Plan, Setting, Tale};
 use crate::explain::{Unknown, suppositions, without_certificates};
 use crate::results::{Metric, Percentile, expected};
-use crate::row::{Dns, Lateness, Outcome, PageLoad, Row, Times, Wire};
+use crate::row::{Dns, Lateness, Measurement, Outcome, Row, Times, TransportStats};
 use crate::study::{Arm, Cell};
+use lastbyte_exchange::Exchange;
 
 /// What an arm puts on the wire in a full handshake.
-pub type OnWire<'a> = &'a dyn Fn(&Arm) -> Result<Wire, Unknown>;
+pub type OnWire<'a> = &'a dyn Fn(&Arm) -> Result<Exchange, Unknown>;
 
 /// What arithmetic knows of a plan.
 #[derive(Clone, Debug)]
@@ -99,8 +100,8 @@ pub fn calculated(
         let draw = setting.cell.draw(index).unwrap_or_default();
         let session = setting.arm.session_of(&setting.cell, &draw, index);
         let wire = match session {
-            Resumption::Full => full,
-            Resumption::Ticket | Resumption::EarlyData => resumed,
+            Resumption::Full => &full,
+            Resumption::Ticket | Resumption::EarlyData => &resumed,
         };
         let values = draw.values.iter();
         let mut key: Vec<String> = values
@@ -119,7 +120,7 @@ pub fn calculated(
             };
             (times, walked.handshake_flights())
         });
-        (row(index, *times, wire), *flights)
+        (row(index, *times, wire.clone()), *flights)
     });
     let (rows, flights) = rows.unzip();
     Ok(Calculated {
@@ -139,17 +140,16 @@ fn over(cell: &Cell) -> Cell {
     }
 }
 
-fn row(index: u32, times: Times, wire: Wire) -> Row {
+fn row(index: u32, times: Times, wire: Exchange) -> Row {
     Row {
         index,
         block: 0,
         outcome: Outcome::Completed,
         times,
-        wire,
+        exchange: wire,
         dns: Dns::default(),
-        page: PageLoad::default(),
-        client_tcp: None,
-        server_tcp: None,
+        measurement: Measurement::Transfer,
+        transport: TransportStats::default(),
         lateness: Lateness {
             link: Duration::ZERO,
             endpoint: Duration::ZERO,

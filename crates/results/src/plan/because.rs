@@ -109,7 +109,7 @@ pub(super) fn causes(
 
 /// Whether TCP has sent anything of it again, on either side.
 fn has_lost(row: &Row) -> bool {
-    let sides = [row.client_tcp, row.server_tcp].into_iter().flatten();
+    let sides = [row.client_tcp(), row.server_tcp()].into_iter().flatten();
     let mut lost = sides.map(|side| side.retransmits + side.lost);
     lost.any(|lost| lost > 0)
 }

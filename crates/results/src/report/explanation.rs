@@ -6,6 +6,7 @@ pub use drawing::svg as explanation_svg;
 
 use std::time::Duration;
 
+use lastbyte_exchange::HandshakeFlight;
 use lastbyte_flights::Reason;
 use lastbyte_link::counted;
 use lastbyte_sizes::Message;
@@ -128,7 +129,7 @@ fn window_names(explained: &Explanation) -> Vec<String> {
 
 /// How large each message is, and where it ends.
 fn messages(explained: &Explanation, windows: &[String]) -> Vec<Line> {
-    let Explanation { wire, .. } = explained;
+    let wire = &explained.exchange;
     let line = |message: Message, on_wire: u32| {
         let bytes = wire.bytes(message);
         let span = match message {
@@ -151,18 +152,24 @@ fn messages(explained: &Explanation, windows: &[String]) -> Vec<Line> {
         windows,
     )];
     let before = [
-        (Message::ClientHello, wire.client_hello_wire_bytes),
+        (
+            Message::ClientHello,
+            wire.sent(HandshakeFlight::ClientHello),
+        ),
         (
             Message::HelloRetryRequest,
-            wire.hello_retry_request_wire_bytes,
+            wire.sent(HandshakeFlight::HelloRetryRequest),
         ),
         (
             Message::SecondClientHello,
-            wire.second_client_hello_wire_bytes,
+            wire.sent(HandshakeFlight::SecondClientHello),
         ),
     ];
     let server = SERVER_MESSAGES.map(|message| (message, message_on_wire(wire, message)));
-    let after = (Message::ClientFinished, wire.client_finish_wire_bytes);
+    let after = (
+        Message::ClientFinished,
+        wire.sent(HandshakeFlight::ClientFinish),
+    );
     let all = before.into_iter().chain(server).chain([after]);
     lines.extend(all.filter_map(|(message, on_wire)| line(message, on_wire)));
     lines
@@ -221,12 +228,15 @@ fn edges(explained: &Explanation, windows: &[String]) -> Vec<Line> {
     let mut lines = vec![
         title("client, ClientHello", &[], windows),
         of("bytes on the wire", &|_| {
-            explained.wire.client_hello_wire_bytes.to_string()
+            explained
+                .exchange
+                .sent(HandshakeFlight::ClientHello)
+                .to_string()
         }),
         of("segments, and bytes to the next edge", &hello),
         title("server, ServerHello to Finished", &[], windows),
         of("bytes on the wire", &|_| {
-            explained.wire.server_flight_wire_bytes.to_string()
+            explained.exchange.sent(HandshakeFlight::Server).to_string()
         }),
         of("flights", &|window| window.edges.flights.to_string()),
     ];
@@ -330,10 +340,10 @@ fn cuts(explained: &Explanation, windows: &[String]) -> Vec<Line> {
 fn supposed(explained: &Explanation, windows: &[String]) -> Vec<Line> {
     let columns = ["Certificate", "on the wire"];
     let mut lines = vec![title("if, and flights then", &columns, windows)];
-    let own = &explained.wire;
+    let own = &explained.exchange;
     let own = [
         own.bytes(Message::Certificate),
-        own.server_flight_wire_bytes,
+        own.sent(HandshakeFlight::Server),
     ];
     for supposition in &explained.supposed {
         let flights = supposition.flights.iter().zip(&explained.windows);
@@ -392,11 +402,11 @@ pub fn explanation_json(explained: &[Explanation]) -> String {
 }
 
 fn document(explained: &Explanation) -> Value {
-    let wire = &explained.wire;
+    let wire = &explained.exchange;
     let sizes = Message::all().filter_map(|message| {
         Some((
             message.column().to_owned(),
-            json!(wire.messages.get(message)?),
+            json!(wire.handshake.messages.get(message)?),
         ))
     });
     let windows = explained.windows.iter().map(|window| {
@@ -453,11 +463,11 @@ fn document(explained: &Explanation) -> Value {
         "arm": explained.arm.label,
         "name": explained.arm.name,
         "messages": sizes.collect::<serde_json::Map<_, _>>(),
-        "client_hello_wire_bytes": wire.client_hello_wire_bytes,
-        "hello_retry_request_wire_bytes": wire.hello_retry_request_wire_bytes,
-        "second_client_hello_wire_bytes": wire.second_client_hello_wire_bytes,
-        "server_flight_wire_bytes": wire.server_flight_wire_bytes,
-        "client_finish_wire_bytes": wire.client_finish_wire_bytes,
+        "client_hello_wire_bytes": wire.sent(HandshakeFlight::ClientHello),
+        "hello_retry_request_wire_bytes": wire.sent(HandshakeFlight::HelloRetryRequest),
+        "second_client_hello_wire_bytes": wire.sent(HandshakeFlight::SecondClientHello),
+        "server_flight_wire_bytes": wire.sent(HandshakeFlight::Server),
+        "client_finish_wire_bytes": wire.sent(HandshakeFlight::ClientFinish),
         "windows": windows.collect::<Vec<_>>(),
         "cuts": cuts.collect::<Vec<_>>(),
         "supposed": assumed::supposed_json(&explained.supposed),

@@ -184,7 +184,11 @@ impl Lies {
                     let honest = &mut sample.rows[place];
                     let index = match keeps {
                         true => honest.index,
-                        false => row.wire.certificates.wrapping_mul(77_777),
+                        false => row
+                            .exchange
+                            .negotiated
+                            .certificate_count()
+                            .wrapping_mul(77_777),
                     };
                     *honest = Row {
                         index,

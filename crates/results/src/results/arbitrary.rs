@@ -3,13 +3,15 @@
 
 use std::time::Duration;
 
+use lastbyte_exchange::{Handshake, Negotiated, Tcp, Transfer, Transport};
 use lastbyte_sizes::{ABRIDGED, Message, names};
 use proptest::option;
 use proptest::prelude::*;
 
 use super::{
-    Cause, ChainSignal, Compression, DeliveryOutcome, Dns, EarlyData, FailedAttempt, HelloDigest,
-    Lateness, Outcome, PageLoad, Resumption, Row, TcpStats, Times, Wire,
+    Cause, ChainSignal, Compression, DeliveryOutcome, Dns, EarlyData, Exchange, FailedAttempt,
+    HandshakeFlight, HelloDigest, Lateness, Measurement, Outcome, PageLoad, Resumption, Row,
+    TcpStats, Times, TransportStats,
 };
 
 /// Any row that a file can hold.
@@ -26,24 +28,23 @@ pub(crate) fn row() -> impl Strategy<Value = Row> {
     (
         outcome,
         times(),
-        wire(),
-        (dns(), page()),
+        exchange(),
+        (dns(), measured()),
         tcp(),
         tcp(),
         duration(),
         duration(),
     )
         .prop_map(
-            |(outcome, times, wire, (dns, page), client_tcp, server_tcp, link, endpoint)| Row {
+            |(outcome, times, exchange, (dns, measurement), client, server, link, endpoint)| Row {
                 index: 0,
                 block: 0,
                 outcome,
                 times,
-                wire,
+                exchange,
                 dns,
-                page,
-                client_tcp,
-                server_tcp,
+                measurement,
+                transport: TransportStats::Tcp { client, server },
                 lateness: Lateness { link, endpoint },
             },
         )
@@ -69,6 +70,14 @@ pub(crate) fn text() -> impl Strategy<Value = String> {
             .prop_map(str::to_owned)
             .boxed(),
     ]
+}
+
+/// A load of which something was seen, or a transfer.
+fn measured() -> impl Strategy<Value = Measurement> {
+    page().prop_map(|load| match load == PageLoad::default() {
+        true => Measurement::Transfer,
+        false => Measurement::Load(load),
+    })
 }
 
 fn page() -> impl Strategy<Value = PageLoad> {
@@ -144,7 +153,7 @@ fn times() -> impl Strategy<Value = Times> {
     )
 }
 
-fn wire() -> impl Strategy<Value = Wire> {
+fn exchange() -> impl Strategy<Value = Exchange> {
     let code_point = |name: fn(u16) -> Option<&'static str>| {
         let named: Vec<u16> = (0..=u16::MAX)
             .filter(|code| name(*code).is_some())
@@ -171,35 +180,39 @@ fn wire() -> impl Strategy<Value = Wire> {
         ]),
     )
         .prop_map(
-            |(sizes, group, cipher_suite, signatures, resumption, early_data, hello_digest)| Wire {
-                messages: Message::all().zip(sizes.iter().copied()).collect(),
-                client_hello_segments: sizes[12],
-                client_hello_wire_bytes: sizes[13],
-                server_flight_wire_bytes: sizes[14],
-                server_writes: [0; _],
-                ticket_writes: [0; _],
-                response_writes: [0; _],
-                client_finish_wire_bytes: sizes[15],
-                hello_retry_request_wire_bytes: sizes[17],
-                second_client_hello_wire_bytes: sizes[18],
-                ticket_wire_bytes: sizes[19],
-                certificates: sizes[16] % 3,
-                group,
-                cipher_suite,
-                signature: signatures[0],
-                client_signature: signatures[1],
-                resumption,
-                early_data,
-                hello_digest,
-                compression: compression(sizes[20]),
-                client_compression: compression(sizes[21]),
-                signal: ChainSignal::ALL[sizes[22] as usize % ChainSignal::ALL.len()],
-                failed: sizes[22].is_multiple_of(2).then_some(FailedAttempt {
-                    client_hello_wire_bytes: sizes[23],
-                    server_flight_wire_bytes: sizes[24],
-                    through_certificate_wire_bytes: sizes[25],
-                    alert_wire_bytes: sizes[26],
-                }),
+            |(sizes, group, cipher_suite, signatures, resumption, early_data, hello_digest)| {
+                let messages = Message::all().zip(sizes.iter().copied());
+                let mut handshake = Handshake::of(messages.collect());
+                for (flight, bytes) in HandshakeFlight::ALL.into_iter().zip(&sizes[13..]) {
+                    handshake.see(flight, Some(*bytes));
+                }
+                Exchange {
+                    transport: Transport::Tcp(Tcp {
+                        client_hello_segments: Some(sizes[12]),
+                    }),
+                    handshake,
+                    negotiated: Negotiated {
+                        group,
+                        cipher_suite,
+                        signature: signatures[0],
+                        client_signature: signatures[1],
+                        certificates: Some(sizes[18] % 3),
+                        compression: compression(sizes[20]),
+                        client_compression: compression(sizes[21]),
+                        resumption,
+                        early_data,
+                        hello_digest,
+                        signal: ChainSignal::ALL[sizes[22] as usize % ChainSignal::ALL.len()],
+                    },
+                    tickets: Some(Transfer::seen(sizes[19] as usize)),
+                    failed: sizes[22].is_multiple_of(2).then_some(FailedAttempt {
+                        client_hello_wire_bytes: sizes[23],
+                        server_flight_wire_bytes: sizes[24],
+                        through_certificate_wire_bytes: sizes[25],
+                        alert_wire_bytes: sizes[26],
+                    }),
+                    ..Exchange::default()
+                }
             },
         )
 }

@@ -1,9 +1,10 @@
 //! Whether connections did what their arm says.
 
+use lastbyte_exchange::Negotiated;
 use lastbyte_sizes::{ChainSpec, Message, Resumption as Asked, names};
 use thiserror::Error;
 
-use super::{ChainSignal, Dns, EarlyData, Outcome, Resumption, Row, Sample, Validity, Wire};
+use super::{ChainSignal, Dns, EarlyData, Exchange, Outcome, Resumption, Row, Sample, Validity};
 use crate::study::{Arm, ArmChain, Cache, Cell, Certificates, Experiment, Mismatch};
 
 /// A connection did not do what its arm says.
@@ -50,7 +51,7 @@ pub fn check(arm: &Arm, cell: &Cell, rows: &[Row]) -> Result<(), Unlike> {
         .try_for_each(|row| {
             let arm = arm.of_connection(cell, row.index);
             let checked = match cell.page {
-                Some(_) => check_page_wire(&arm, cell.cache, &row.wire),
+                Some(_) => check_page_wire(&arm, cell.cache, &row.exchange),
                 None => check_row(&arm, row),
             };
             checked.map_err(|what| Unlike {
@@ -61,7 +62,7 @@ pub fn check(arm: &Arm, cell: &Cell, rows: &[Row]) -> Result<(), Unlike> {
 }
 
 fn check_row(arm: &Arm, row: &Row) -> Result<(), Mismatch> {
-    check_handshake(arm, &row.wire, &row.dns)?;
+    check_handshake(arm, &row.exchange, &row.dns)?;
     match arm.resumption {
         Asked::EarlyData => check_early_data(row),
         Asked::Full | Asked::Ticket => Ok(()),
@@ -74,8 +75,8 @@ fn check_row(arm: &Arm, row: &Row) -> Result<(), Mismatch> {
 /// # Errors
 ///
 /// What it did not do.
-pub fn check_page_wire(arm: &Arm, cache: Cache, wire: &Wire) -> Result<(), Mismatch> {
-    let resumption = match (cache, wire.resumption) {
+pub fn check_page_wire(arm: &Arm, cache: Cache, wire: &Exchange) -> Result<(), Mismatch> {
+    let resumption = match (cache, wire.negotiated.resumption) {
         (Cache::Warm, Resumption::Resumed) => Asked::Ticket,
         (Cache::Warm, Resumption::Full) | (Cache::Cold, _) => Asked::Full,
     };
@@ -84,9 +85,12 @@ pub fn check_page_wire(arm: &Arm, cache: Cache, wire: &Wire) -> Result<(), Misma
         ..arm.of_browser()
     };
     // What it says of anchors that it trusts asks for nothing of ours.
-    let wire = Wire {
-        signal: ChainSignal::None,
-        ..*wire
+    let wire = Exchange {
+        negotiated: Negotiated {
+            signal: ChainSignal::None,
+            ..wire.negotiated
+        },
+        ..wire.clone()
     };
     check_handshake(&arm, &wire, &Dns::default())
 }
@@ -96,14 +100,14 @@ pub fn check_page_wire(arm: &Arm, cache: Cache, wire: &Wire) -> Result<(), Misma
 /// # Errors
 ///
 /// What it did not do, as a line has it.
-pub fn check_wire(arm: &Arm, wire: &Wire, dns: &Dns) -> Result<(), String> {
+pub fn check_wire(arm: &Arm, wire: &Exchange, dns: &Dns) -> Result<(), String> {
     check_handshake(arm, wire, dns).map_err(|what| what.to_string())
 }
 
-fn check_handshake(arm: &Arm, wire: &Wire, dns: &Dns) -> Result<(), Mismatch> {
+fn check_handshake(arm: &Arm, wire: &Exchange, dns: &Dns) -> Result<(), Mismatch> {
     check_key_exchange(arm, wire)?;
     let shown = arm.delivery.check_handshake(arm, wire, dns)?;
-    match (arm.resumption, wire.resumption) {
+    match (arm.resumption, wire.negotiated.resumption) {
         (Asked::Full, Resumption::Full) => check_authentication(arm, wire, shown),
         (Asked::Full, Resumption::Resumed) => Err(Mismatch::Unasked("resumed an earlier session")),
         (Asked::Ticket | Asked::EarlyData, Resumption::Full) => Err(Mismatch::NotResumed),
@@ -111,9 +115,9 @@ fn check_handshake(arm: &Arm, wire: &Wire, dns: &Dns) -> Result<(), Mismatch> {
     }
 }
 
-fn check_key_exchange(arm: &Arm, wire: &Wire) -> Result<(), Mismatch> {
-    if wire.group != Some(arm.group.code_point()) {
-        let negotiated = wire.group.map_or("no group".into(), group_name);
+fn check_key_exchange(arm: &Arm, wire: &Exchange) -> Result<(), Mismatch> {
+    if wire.negotiated.group != Some(arm.group.code_point()) {
+        let negotiated = wire.negotiated.group.map_or("no group".into(), group_name);
         return Err(Mismatch::Group {
             negotiated,
             asked: arm.group,
@@ -129,16 +133,18 @@ fn check_key_exchange(arm: &Arm, wire: &Wire) -> Result<(), Mismatch> {
 
 /// A connection without a request has no early data.
 fn check_early_data(row: &Row) -> Result<(), Mismatch> {
-    match row.wire.early_data {
+    match row.exchange.negotiated.early_data {
         EarlyData::Refused => Err(Mismatch::EarlyDataRefused),
         EarlyData::None if row.times.ttlb != row.times.handshake => Err(Mismatch::NoEarlyData),
         EarlyData::Accepted | EarlyData::None => Ok(()),
     }
 }
 
-fn check_authentication(arm: &Arm, wire: &Wire, shown: Certificates) -> Result<(), Mismatch> {
+fn check_authentication(arm: &Arm, wire: &Exchange, shown: Certificates) -> Result<(), Mismatch> {
     match (&arm.chain, shown) {
-        (ArmChain::Made(spec), Certificates::Rest) => check_signature(spec, wire.signature)?,
+        (ArmChain::Made(spec), Certificates::Rest) => {
+            check_signature(spec, wire.negotiated.signature)?
+        }
         (ArmChain::Made(spec), Certificates::Whole) => check_chain(spec, wire)?,
         (ArmChain::Pem(_), _) => {}
     }
@@ -146,9 +152,11 @@ fn check_authentication(arm: &Arm, wire: &Wire, shown: Certificates) -> Result<(
         (None, 0) => Ok(()),
         (None, _) => Err(Mismatch::Unasked("sent a client's chain")),
         (Some(_), 0) => Err(Mismatch::NoClientChain),
-        (Some(ArmChain::Made(spec)), bytes) => check_signature(spec, wire.client_signature)
-            .and_then(|()| check_bytes(spec, bytes))
-            .map_err(|what| Mismatch::OfClient(Box::new(what))),
+        (Some(ArmChain::Made(spec)), bytes) => {
+            check_signature(spec, wire.negotiated.client_signature)
+                .and_then(|()| check_bytes(spec, bytes))
+                .map_err(|what| Mismatch::OfClient(Box::new(what)))
+        }
         (Some(ArmChain::Pem(_)), _) => Ok(()),
     }
 }
@@ -163,12 +171,12 @@ fn check_signature(spec: &ChainSpec, signature: Option<u16>) -> Result<(), Misma
     }
 }
 
-fn check_chain(spec: &ChainSpec, wire: &Wire) -> Result<(), Mismatch> {
-    check_signature(spec, wire.signature)?;
+fn check_chain(spec: &ChainSpec, wire: &Exchange) -> Result<(), Mismatch> {
+    check_signature(spec, wire.negotiated.signature)?;
     let certificates = spec.certificates();
-    if usize::try_from(wire.certificates) != Ok(certificates) {
+    if wire.negotiated.certificate_count() as usize != certificates {
         return Err(Mismatch::Certificates {
-            got: wire.certificates as usize,
+            got: wire.negotiated.certificate_count() as usize,
             asked: certificates,
         });
     }

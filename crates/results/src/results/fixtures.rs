@@ -5,14 +5,16 @@ use std::fs::File;
 use std::path::Path;
 use std::time::Duration;
 
+use lastbyte_exchange::HandshakeFlight;
+use lastbyte_exchange::{Handshake, Negotiated, Tcp, Transport};
 use lastbyte_link::{Bytes, Direction, Link};
 use lastbyte_sizes::framing::{MSS, RECORD_HEADER};
 use lastbyte_sizes::{Group, Message, MessageSizes};
 
 use super::{
-    Beside, Cause, Dns, EngineReport, Environment, FailureKind, Folder, Lateness, Manifest,
-    Outcome, PageLoad, PartHeader, Resumption, Row, Sample, Start, TcpStats, Times, Validity, Wire,
-    write_part,
+    Beside, Cause, Dns, EngineReport, Environment, Exchange, FailureKind, Folder, Lateness,
+    Manifest, Measurement, Outcome, PartHeader, Row, Sample, Start, TcpStats, Times,
+    TransportStats, Validity, write_part,
 };
 use crate::study::{
     Arm, ArmChain, BlockId, Buffers, Cell, Connections, EngineName, Experiment, Study,
@@ -100,19 +102,21 @@ fn row(arm: &Arm, cell: &Cell, index: u32) -> Row {
     let hash = |salt: u32| (index + 1).wrapping_add(salt).wrapping_mul(2_654_435_761) >> 16;
     let luck = Duration::from_nanos(u64::from(hash(0)) * 15);
     let noise = Duration::from_nanos(u64::from(hash(arm.group.code_point().into())) * 760 / 1000);
-    let wire = wire(arm, index);
+    let exchange = exchange(arm, index);
     let segments = |bytes: u64| bytes.div_ceil(MSS as u64) as usize;
     let rounds = |bytes| lastbyte_flights::flights_needed(bytes as usize, MSS, cell.initcwnd);
     let connect = rtt + luck / 10 + noise / 10;
-    let handshake =
-        connect + rtt * rounds(wire.server_flight_wire_bytes) + Duration::from_micros(400) + noise;
+    let handshake = connect
+        + rtt * rounds(exchange.sent(HandshakeFlight::Server))
+        + Duration::from_micros(400)
+        + noise;
     let ttfb = handshake + rtt + luck / 2;
     let data = u32::try_from(cell.data.0).unwrap();
     // A large handshake has opened the window.
     let ttlb = handshake
         + rtt
             * rounds(
-                data.saturating_sub(wire.server_flight_wire_bytes / 2)
+                data.saturating_sub(exchange.sent(HandshakeFlight::Server) / 2)
                     .max(1),
             )
         + luck
@@ -139,11 +143,13 @@ fn row(arm: &Arm, cell: &Cell, index: u32) -> Row {
             ttfb: with_data(ttfb),
             ttlb: Some(with_data(ttlb).unwrap_or(handshake)),
         },
-        wire,
+        exchange,
         dns: Dns::default(),
-        page: PageLoad::default(),
-        client_tcp: Some(TcpStats { cwnd: 10, ..tcp }),
-        server_tcp: Some(tcp),
+        measurement: Measurement::Transfer,
+        transport: TransportStats::Tcp {
+            client: Some(TcpStats { cwnd: 10, ..tcp }),
+            server: Some(tcp),
+        },
         lateness: Lateness {
             link: Duration::from_micros(90),
             endpoint: Duration::from_micros(9),
@@ -151,7 +157,7 @@ fn row(arm: &Arm, cell: &Cell, index: u32) -> Row {
     }
 }
 
-fn wire(arm: &Arm, index: u32) -> Wire {
+fn exchange(arm: &Arm, index: u32) -> Exchange {
     let (client_hello_bytes, server_hello_bytes) = match arm.group {
         Group::Secp256r1 => (266, 155),
         Group::X25519MlKem768 => (1411, 1210),
@@ -167,30 +173,37 @@ fn wire(arm: &Arm, index: u32) -> Wire {
         // Signatures of ECDSA vary.
         _ => (677, 78 + index % 3, 0x0403),
     };
-    let client_hello_wire_bytes = client_hello_bytes + RECORD_HEADER as u32;
-    Wire {
-        messages: MessageSizes::from_iter([
-            (Message::ClientHello, client_hello_bytes),
-            (Message::ServerHello, server_hello_bytes),
-            (Message::EncryptedExtensions, 6),
-            (Message::Certificate, certificate_bytes),
-            (Message::CertificateVerify, certificate_verify_bytes),
-            (Message::ServerFinished, 36),
-            (Message::ClientFinished, 36),
-        ]),
-        client_hello_segments: client_hello_wire_bytes.div_ceil(MSS as u32),
-        client_hello_wire_bytes,
-        server_flight_wire_bytes: server_hello_bytes
-            + certificate_bytes
-            + certificate_verify_bytes
-            + 141,
-        client_finish_wire_bytes: 64,
-        group: Some(arm.group.code_point()),
-        cipher_suite: Some(0x1302),
-        signature: Some(signature),
-        certificates: 2,
-        resumption: Resumption::Full,
-        ..Wire::default()
+    let client_hello = client_hello_bytes + RECORD_HEADER as u32;
+    let mut handshake = Handshake::of(MessageSizes::from_iter([
+        (Message::ClientHello, client_hello_bytes),
+        (Message::ServerHello, server_hello_bytes),
+        (Message::EncryptedExtensions, 6),
+        (Message::Certificate, certificate_bytes),
+        (Message::CertificateVerify, certificate_verify_bytes),
+        (Message::ServerFinished, 36),
+        (Message::ClientFinished, 36),
+    ]));
+    let server = server_hello_bytes + certificate_bytes + certificate_verify_bytes + 141;
+    for (flight, bytes) in [
+        (HandshakeFlight::ClientHello, client_hello),
+        (HandshakeFlight::Server, server),
+        (HandshakeFlight::ClientFinish, 64),
+    ] {
+        handshake.see(flight, Some(bytes));
+    }
+    Exchange {
+        transport: Transport::Tcp(Tcp {
+            client_hello_segments: Some(client_hello.div_ceil(MSS as u32)),
+        }),
+        handshake,
+        negotiated: Negotiated {
+            group: Some(arm.group.code_point()),
+            cipher_suite: Some(0x1302),
+            signature: Some(signature),
+            certificates: Some(2),
+            ..Negotiated::default()
+        },
+        ..Exchange::default()
     }
 }
 

@@ -3,11 +3,14 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use lastbyte_exchange::HandshakeFlight;
 use lastbyte_link::Seed;
 use thiserror::Error;
 
 use super::stats::{self, Estimate, Level, Percentiles, Series};
-use super::{Cut, Interval, Metric, Outcome, Percentile, Sample, SampleKey, Sent, Validity, Wire};
+use super::{
+    Cut, Exchange, Interval, Metric, Outcome, Percentile, Sample, SampleKey, Sent, Validity,
+};
 use lastbyte_sizes::Message;
 
 use crate::study::{
@@ -89,9 +92,9 @@ impl Measurements {
         let times = |row| Metric::ALL.map(|metric| metric.of(row));
         let rows = (sample.rows.iter()).map(|row| (user(row.index), times(row)));
         let rows = rows.collect();
-        let median = |of: &dyn Fn(&Wire) -> u32| {
+        let median = |of: &dyn Fn(&Exchange) -> u32| {
             let completed = (sample.rows.iter()).filter(|row| row.outcome == Outcome::Completed);
-            let mut bytes: Vec<u32> = completed.map(|row| of(&row.wire)).collect();
+            let mut bytes: Vec<u32> = completed.map(|row| of(&row.exchange)).collect();
             bytes.sort_unstable();
             bytes.get(bytes.len() / 2).copied()
         };
@@ -105,7 +108,7 @@ impl Measurements {
             messages: MessageSize::all()
                 .map(|size| messages(&size.messages()))
                 .collect(),
-            server_wire_bytes: median(&|wire| wire.server_flight_wire_bytes),
+            server_wire_bytes: median(&|wire| wire.sent(HandshakeFlight::Server)),
         };
         self.0.insert(key, times);
     }

@@ -19,10 +19,10 @@ impl Metric {
             Metric::Ttlb => row.times.ttlb,
             Metric::TlsHandshake => row.times.handshake?.checked_sub(row.times.connect?),
             Metric::DnsRecord => row.dns.record,
-            Metric::Fcp => row.page.fcp,
-            Metric::Lcp => row.page.lcp,
-            Metric::Load => row.page.load,
-            Metric::SpeedIndex => row.page.speed_index,
+            Metric::Fcp => row.load().and_then(|load| load.fcp),
+            Metric::Lcp => row.load().and_then(|load| load.lcp),
+            Metric::Load => row.load().and_then(|load| load.load),
+            Metric::SpeedIndex => row.load().and_then(|load| load.speed_index),
         }
     }
 }

@@ -38,8 +38,8 @@ mod waiting;
 mod warning;
 
 pub use crate::row::{
-    Cause, ChainSignal, Compression, Dns, EarlyData, FailedAttempt, FailureKind, HelloDigest,
-    Lateness, Outcome, PageLoad, Resumption, Row, TcpStats, Times, Wire,
+    Cause, Dns, FailureKind, Lateness, Measurement, Outcome, PageLoad, Row, TcpStats, Times,
+    TransportStats,
 };
 pub use budget::{Budget, BudgetError, BudgetProblem, Known, Need, Spending, Spent};
 pub use check::{Unlike, check, check_page_wire, check_wire};
@@ -51,6 +51,10 @@ pub(crate) use expected::buffers_change_no_packet;
 pub use expected::{expected, expected_duration};
 pub use folder::{Action, Damage, Folder, FolderError, Manifest, ManifestError, Start, file_name};
 pub use gather::{GatherError, Gathered, gather};
+pub use lastbyte_exchange::{
+    ChainSignal, Compression, EarlyData, Exchange, FailedAttempt, HandshakeFlight, HelloDigest,
+    Negotiated, Resumption,
+};
 pub use lastbyte_sizes::Outcome as DeliveryOutcome;
 pub use loads::{Loaded, PAGES, SeenConnection, block_name, loads_path, read_loads};
 pub use look::{Fault, Imprecision, Look, look};

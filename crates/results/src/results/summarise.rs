@@ -22,8 +22,8 @@ use super::summary::{
 };
 use super::waiting::{Side as ComparedSide, Waiting, waiting};
 use super::{
-    Cause, Contents, DeliveryOutcome, Metric, Outcome, PageLoad, Percentile, Row, Sample, Wire,
-    family, look, problems,
+    Cause, Contents, DeliveryOutcome, Exchange, HandshakeFlight, Metric, Outcome, PageLoad,
+    Percentile, Row, Sample, family, look, problems,
 };
 use crate::study::{Arm, Cell, Experiment, distinctions};
 
@@ -211,7 +211,7 @@ fn summarise(
                 .is_some_and(|row| {
                     let cell = cell.with_buffers(engine.buffers);
                     let cell = cell.of_connection(row.index);
-                    linux_buffers_matter(&row.wire, &cell, arm.record_size)
+                    linux_buffers_matter(&row.exchange, &cell, arm.record_size)
                 }),
             sent_again: sent_again(&sample.rows, cell, arm.record_size),
             chain_digest: sample.chain_digest.clone(),
@@ -336,7 +336,7 @@ fn deliveries(rows: &[Row]) -> Vec<(DeliveryOutcome, u32)> {
 
 /// The one in the middle, or the later of both.
 fn middle(rows: &[Row], of: impl Fn(&PageLoad) -> Option<Duration>) -> Option<Duration> {
-    let mut all: Vec<Duration> = rows.iter().filter_map(|row| of(&row.page)).collect();
+    let mut all: Vec<Duration> = rows.iter().filter_map(|row| of(row.load()?)).collect();
     all.sort_unstable();
     all.get(all.len() / 2).copied()
 }
@@ -417,24 +417,28 @@ fn failures(rows: &[Row]) -> Vec<Failures> {
 impl WireSummary {
     fn of(rows: &[Row], cell: &Cell) -> Option<WireSummary> {
         let completed = || rows.iter().filter(|row| row.outcome == Outcome::Completed);
-        let first = completed().next()?.wire;
-        let typical =
-            |number: fn(&Wire) -> u32| Typical::of(completed().map(|row| number(&row.wire)));
-        let server_wire_bytes = typical(|wire| wire.server_flight_wire_bytes)?;
+        let first = completed().next()?.exchange.negotiated;
+        let typical = |number: fn(&Exchange) -> u32| {
+            Typical::of(completed().map(|row| number(&row.exchange)))
+        };
+        let server_wire_bytes = typical(|seen| seen.sent(HandshakeFlight::Server))?;
         // A server that is not ours has none: nor is it known how it fills segments.
-        let mss = Typical::of(completed().filter_map(|row| Some(row.server_tcp?.mss)));
+        let mss = Typical::of(completed().filter_map(|row| Some(row.server_tcp()?.mss)));
         Some(WireSummary {
             messages: Message::all()
-                .map(|message| Typical::of(completed().map(|row| row.wire.bytes(message))))
+                .map(|message| Typical::of(completed().map(|row| row.exchange.bytes(message))))
                 .collect::<Option<Vec<_>>>()?
                 .try_into()
                 .ok()?,
-            client_hello_segments: typical(|wire| wire.client_hello_segments)?,
-            certificates: typical(|wire| wire.certificates)?,
-            ticket_wire_bytes: typical(|wire| wire.ticket_wire_bytes)?,
+            client_hello_segments: typical(|seen| {
+                let tcp = seen.transport.tcp().unwrap_or_default();
+                tcp.client_hello_segments.unwrap_or(0)
+            })?,
+            certificates: typical(|seen| seen.negotiated.certificates.unwrap_or(0))?,
+            ticket_wire_bytes: typical(|seen| seen.ticket_wire_bytes().unwrap_or(0))?,
             server_wire_bytes,
-            failed_server_wire_bytes: typical(|wire| {
-                wire.failed
+            failed_server_wire_bytes: typical(|seen| {
+                seen.failed
                     .map_or(0, |failed| failed.server_flight_wire_bytes)
             })?,
             server_flights: mss.map(|mss| {

@@ -74,16 +74,17 @@ mod checking {
         let arm = match arm {
             "resumed/0rtt" => {
                 for row in &mut samples[1].rows {
-                    row.wire.resumption = Resumption::Resumed;
+                    row.exchange.negotiated.resumption = Resumption::Resumed;
                 }
                 "SecP256r1MLKEM768/ml-dsa-65/resume=0rtt"
             }
             "mutual" => {
                 for row in &mut samples[1].rows {
-                    row.wire
+                    row.exchange
+                        .handshake
                         .messages
                         .set(Message::ClientCertificate, Some(8000));
-                    row.wire.client_signature = Some(0x0904);
+                    row.exchange.negotiated.client_signature = Some(0x0904);
                 }
                 "SecP256r1MLKEM768/ml-dsa-65/mutual=ml-dsa-44"
             }
@@ -100,7 +101,7 @@ mod checking {
         // Of a connection that failed, nothing is known.
         let failed = |row: &mut Row| {
             row.outcome = Outcome::TimedOut;
-            row.wire = Wire::default();
+            row.exchange = Exchange::default();
         };
         assert_eq!(check_with(HYBRID, failed), Ok(()));
         assert_eq!(check_with("resumed/0rtt", |_| ()), Ok(()));
@@ -112,13 +113,16 @@ mod checking {
         let (_, mut samples) = results(&[CLASSICAL, HYBRID], vec![cell("0%", "0B")], 3);
         let arm = "SecP256r1MLKEM768/ml-dsa-65/delivery=pqtls-ad/from=intermediate";
         for row in &mut samples[1].rows {
-            let whole = row.wire.bytes(Message::Certificate);
+            let whole = row.exchange.bytes(Message::Certificate);
             let used = outcome == DeliveryOutcome::Used;
             if used {
-                row.wire.certificates = 1;
+                row.exchange.negotiated.certificates = Some(1);
             }
-            row.wire.messages.set(Message::Certificate, Some(sent));
-            row.wire.hello_digest = hellos;
+            row.exchange
+                .handshake
+                .messages
+                .set(Message::Certificate, Some(sent));
+            row.exchange.negotiated.hello_digest = hellos;
             row.dns.outcome = Some(outcome);
             row.dns.certificate_bytes = Some(if used { 5477 } else { whole });
         }
@@ -157,9 +161,12 @@ mod checking {
     fn compressed(arm: &str, compression: Option<Compression>) -> Result<(), String> {
         let (_, mut samples) = results(&[CLASSICAL, HYBRID], vec![cell("0%", "0B")], 3);
         for row in &mut samples[1].rows {
-            row.wire.compression = compression;
+            row.exchange.negotiated.compression = compression;
             if compression.is_some() {
-                row.wire.messages.set(Message::Certificate, Some(7000));
+                row.exchange
+                    .handshake
+                    .messages
+                    .set(Message::Certificate, Some(7000));
             }
         }
         let checked = check(&arm.parse().unwrap(), &Cell::default(), &samples[1].rows);
@@ -220,7 +227,7 @@ mod checking {
         let cases: [(&str, Change, &str); 20] = [
             (
                 HYBRID,
-                |row| row.wire.hello_digest = HelloDigest::Echoed,
+                |row| row.exchange.negotiated.hello_digest = HelloDigest::Echoed,
                 "connection 2 said in its hellos what DNS delivered, which the arm does not ask for",
             ),
             (
@@ -235,32 +242,32 @@ mod checking {
             ),
             (
                 HYBRID,
-                |row| row.wire.group = Some(0x001d),
+                |row| row.exchange.negotiated.group = Some(0x001d),
                 "connection 2 negotiated x25519, not SecP256r1MLKEM768",
             ),
             (
                 HYBRID,
-                |row| row.wire.group = Some(0x1234),
+                |row| row.exchange.negotiated.group = Some(0x1234),
                 "connection 2 negotiated 0x1234, not SecP256r1MLKEM768",
             ),
             (
                 HYBRID,
-                |row| row.wire.group = None,
+                |row| row.exchange.negotiated.group = None,
                 "connection 2 negotiated no group, not SecP256r1MLKEM768",
             ),
             (
                 HYBRID,
-                |row| row.wire.signature = Some(0x0904),
+                |row| row.exchange.negotiated.signature = Some(0x0904),
                 "connection 2 was signed with mldsa44, which is not of a key ml-dsa-65",
             ),
             (
                 HYBRID,
-                |row| row.wire.certificates = 1,
+                |row| row.exchange.negotiated.certificates = Some(1),
                 "connection 2 got 1 certificates, not 2",
             ),
             (
                 HYBRID,
-                |row| row.wire.resumption = Resumption::Resumed,
+                |row| row.exchange.negotiated.resumption = Resumption::Resumed,
                 "connection 2 resumed an earlier session, which the arm does not ask for",
             ),
             (
@@ -275,7 +282,12 @@ mod checking {
             ),
             (
                 HYBRID,
-                |row| row.wire.messages.set(Message::HelloRetryRequest, Some(88)),
+                |row| {
+                    row.exchange
+                        .handshake
+                        .messages
+                        .set(Message::HelloRetryRequest, Some(88))
+                },
                 "connection 2 needed a HelloRetryRequest, which the arm does not ask for",
             ),
             (
@@ -286,7 +298,12 @@ mod checking {
             ),
             (
                 HYBRID,
-                |row| row.wire.messages.set(Message::ClientCertificate, Some(700)),
+                |row| {
+                    row.exchange
+                        .handshake
+                        .messages
+                        .set(Message::ClientCertificate, Some(700))
+                },
                 "connection 2 sent a client's chain, which the arm does not ask for",
             ),
             (
@@ -302,27 +319,27 @@ mod checking {
             (
                 "resumed/0rtt",
                 |row| {
-                    row.wire.resumption = Resumption::Resumed;
-                    row.wire.early_data = EarlyData::Refused;
+                    row.exchange.negotiated.resumption = Resumption::Resumed;
+                    row.exchange.negotiated.early_data = EarlyData::Refused;
                 },
                 "connection 2 sent early data that the server refused",
             ),
             (
                 "resumed/0rtt",
                 |row| {
-                    row.wire.resumption = Resumption::Resumed;
+                    row.exchange.negotiated.resumption = Resumption::Resumed;
                     row.times.ttlb = row.times.ttlb.map(|time| time * 2);
                 },
                 "connection 2 sent no early data: its session did not allow it",
             ),
             (
                 "mutual",
-                |row| row.wire.client_signature = Some(0x0403),
+                |row| row.exchange.negotiated.client_signature = Some(0x0403),
                 "connection 2 was signed with ecdsa_secp256r1_sha256, which is not of a key ml-dsa-44, of the client",
             ),
             (
                 "mutual",
-                |row| row.wire.client_signature = None,
+                |row| row.exchange.negotiated.client_signature = None,
                 "connection 2 was signed with nothing, which is not of a key ml-dsa-44, of the client",
             ),
         ];
@@ -334,8 +351,8 @@ mod checking {
     #[test]
     fn of_a_users_own_chain_only_the_group_is_known() {
         let wild = |row: &mut Row| {
-            row.wire.signature = None;
-            row.wire.certificates = 5;
+            row.exchange.negotiated.signature = None;
+            row.exchange.negotiated.certificates = Some(5);
         };
         assert_eq!(check_with("SecP256r1MLKEM768/chain.pem", wild), Ok(()));
         assert!(check_with("x25519/chain.pem", wild).is_err());
@@ -349,7 +366,7 @@ mod checking {
         assert_eq!(validity(sample), Validity::Valid);
         sample.engine.validity = Validity::Invalid("too busy".into());
         assert_eq!(validity(sample), Validity::Invalid("too busy".into()));
-        sample.rows[1].wire.certificates = 1;
+        sample.rows[1].exchange.negotiated.certificates = Some(1);
         let both = "connection 1 got 1 certificates, not 2; too busy";
         assert_eq!(validity(sample), Validity::Invalid(both.into()));
         sample.engine.validity = Validity::Valid;

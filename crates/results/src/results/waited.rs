@@ -69,7 +69,7 @@ struct Added {
 
 impl Added {
     fn of(row: &Row, arm: &Arm, cell: &Cell, costs: CpuCosts) -> Added {
-        let timeline = |compute| expected(&row.wire, cell, arm.record_size, compute);
+        let timeline = |compute| expected(&row.exchange, cell, arm.record_size, compute);
         let (slow, free) = (
             timeline(costs.compute(cell, arm.record_size)),
             timeline(Compute::default()),

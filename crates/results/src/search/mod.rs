@@ -18,6 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use lastbyte_exchange::HandshakeFlight;
 use lastbyte_flights::{Compute, Timeline};
 use lastbyte_link::Link;
 use lastbyte_sizes::{Message, framing};
@@ -245,8 +246,8 @@ impl Searched {
         let connection = |row: &Row| Connection {
             index: row.index,
             time: metric.of(row),
-            verify: row.wire.bytes(Message::CertificateVerify),
-            flight: row.wire.server_flight_wire_bytes,
+            verify: row.exchange.bytes(Message::CertificateVerify),
+            flight: row.exchange.sent(HandshakeFlight::Server),
         };
         let point = Point {
             cell,
@@ -541,7 +542,7 @@ pub fn computed(
             Err(_) => return None,
         };
         let timeline = expected(&padded, cell, arm.record_size, Compute::default());
-        Some((timeline, padded.server_flight_wire_bytes as usize))
+        Some((timeline, padded.sent(HandshakeFlight::Server) as usize))
     };
     wire_with(arm, first, verify)?;
     let time = |timeline: &Timeline| match metric {

@@ -165,9 +165,10 @@ fn measure(round: &Study, searched: &mut Searched, bend: &dyn Fn(u32) -> u32) {
                     true => [1, 0, 2, 1, 1, 0, 1, 2, 1][row.index as usize % 9],
                     false => 1,
                 };
-                row.wire = wire_with(arm, certificate, Some(verify + longer - 1)).unwrap();
-                let mut bent = row.wire;
-                bent.server_flight_wire_bytes = bend(bent.server_flight_wire_bytes);
+                row.exchange = wire_with(arm, certificate, Some(verify + longer - 1)).unwrap();
+                let mut bent = row.exchange.clone();
+                let sent = bend(bent.sent(HandshakeFlight::Server));
+                bent.handshake.see(HandshakeFlight::Server, Some(sent));
                 let times = expected(&bent, cell, arm.record_size, Compute::default());
                 row.times.ttfb = times.ttfb;
             }

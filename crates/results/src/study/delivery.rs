@@ -24,7 +24,8 @@ use lastbyte_sizes::{ChainSpec, framing};
 
 use super::Arm;
 use super::value::ValueError;
-use crate::row::{ChainSignal, Dns, HelloDigest, Wire};
+use crate::row::Dns;
+use lastbyte_exchange::{ChainSignal, Exchange, HelloDigest};
 
 /// Where an arm names a delivery.
 struct Spec {
@@ -39,7 +40,7 @@ struct Spec {
     /// How the two sides come to it.
     ways: &'static [Way],
     /// What shows that a handshake was of this delivery, if it was: what its connection did.
-    trace: fn(&Wire, &Dns) -> Option<&'static str>,
+    trace: fn(&Exchange, &Dns) -> Option<&'static str>,
 }
 
 /// A key of a delivery: what it is called, what it takes and does, and how it is written and set.
@@ -165,7 +166,12 @@ trait Kind {
     /// # Errors
     ///
     /// The end of a sentence that begins with the connection.
-    fn check_handshake(&self, arm: &Arm, wire: &Wire, dns: &Dns) -> Result<Certificates, Mismatch>;
+    fn check_handshake(
+        &self,
+        arm: &Arm,
+        wire: &Exchange,
+        dns: &Dns,
+    ) -> Result<Certificates, Mismatch>;
 }
 
 /// A chain that is known by its sizes alone.
@@ -428,7 +434,7 @@ impl Delivery {
     pub(crate) fn check_handshake(
         &self,
         arm: &Arm,
-        wire: &Wire,
+        wire: &Exchange,
         dns: &Dns,
     ) -> Result<Certificates, Mismatch> {
         let own = self.kind();
@@ -440,7 +446,7 @@ impl Delivery {
             }
         }
         let named = matches!(
-            wire.signal,
+            wire.negotiated.signal,
             ChainSignal::TrustAnchors | ChainSignal::Anchored
         );
         if named && !own.is_some_and(Kind::names_anchors) {

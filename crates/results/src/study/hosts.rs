@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
-use lastbyte_flights::MOST_RESPONSE_WRITES;
+use lastbyte_exchange::Writes as KnownWrites;
 use lastbyte_link::{Bytes, named};
 use lastbyte_sizes::framing::MAX_PLAINTEXT;
 use serde::{Deserialize, Serialize};
@@ -418,7 +418,7 @@ pub struct Writes {
 
 impl Writes {
     /// Sizes that differ, at most.
-    pub const MOST: usize = MOST_RESPONSE_WRITES;
+    pub const MOST: usize = KnownWrites::MOST;
     /// All that waits is one write.
     pub const WHOLE: Writes = Writes {
         sizes: [0; Writes::MOST],
@@ -429,6 +429,11 @@ impl Writes {
     };
     /// Payload of a record, at most.
     const RECORD: u16 = MAX_PLAINTEXT as u16;
+
+    /// Payload of the writes that are known, the last of which repeats; none if all is one write.
+    pub fn sizes(self) -> impl Iterator<Item = u16> {
+        self.sizes.into_iter().take_while(|size| *size > 0)
+    }
 
     /// Payload of the write of this number, which is one record if the arm says nothing else; `None` if all
     /// is one write.

@@ -4,13 +4,14 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use lastbyte_exchange::HandshakeFlight;
 use lastbyte_flights::{Compute, Timeline};
 use lastbyte_link::Bytes;
 
 use super::Connections;
 use crate::results::{
-    CpuCosts, Dataset, FolderError, Metric, Outcome, Row, Sample, Saved, SavedError, Validity,
-    Wire, expected,
+    CpuCosts, Dataset, Exchange, FolderError, Metric, Outcome, Row, Sample, Saved, SavedError,
+    Validity, expected,
 };
 use crate::study::{Arm, Buffers, Cell, CpuTime, Delivery, EngineName, Experiment, RecordSize};
 
@@ -44,7 +45,7 @@ pub struct SampleTimes {
     /// Whether the engine vouches for it.
     pub validity: Validity,
     /// What the first connection that completed had on the wire.
-    pub wire: Option<Wire>,
+    pub wire: Option<Exchange>,
     /// The times by arithmetic of each connection of a population that completed, in the order of
     /// [`Metric::FROM_CONNECT`], if there is arithmetic for all of them.
     pub drawn: Option<Vec<[Option<Duration>; 4]>>,
@@ -289,7 +290,7 @@ impl SampleTimes {
 
     /// Adds a connection of an arm.
     fn add_of(&mut self, arm: &Arm, row: &Row) {
-        self.add(times_of(row), &row.wire);
+        self.add(times_of(row), &row.exchange);
         // Arithmetic knows nothing of waiting for a record, nor of what another's server writes when.
         let waits =
             matches!(&arm.delivery, Delivery::PqtlsAd(delivery) if !delivery.grace.is_zero());
@@ -324,9 +325,9 @@ impl SampleTimes {
     }
 
     /// Adds a connection.
-    fn add(&mut self, times: [Option<Duration>; 4], wire: &Wire) {
+    fn add(&mut self, times: [Option<Duration>; 4], wire: &Exchange) {
         if self.wire.is_none() && times != [None; 4] {
-            self.wire = Some(*wire);
+            self.wire = Some(wire.clone());
         }
         self.times.push(times);
     }
@@ -352,13 +353,13 @@ impl SampleTimes {
         }
         // Tickets that leave while the client sends change how it is acknowledged.
         let work = cell.work();
-        let crosses = work.data == Bytes(0) && self.wire?.ticket_wire_bytes > 0;
+        let crosses = work.data == Bytes(0) && self.wire.as_ref()?.ticket_wire_bytes().is_some();
         // It knows what a download computes, and nothing else.
         let computes = self.cpu_costs.is_some() && (work.requests > 1 || work.upload > Bytes(0));
         // What a client computes before it gives up, nobody has measured.
-        let wire = self.wire?;
+        let wire = self.wire.as_ref()?;
         let fails = wire.failed.is_some()
-            && (self.cpu_costs.is_some() || wire.hello_retry_request_wire_bytes > 0);
+            && (self.cpu_costs.is_some() || wire.sent(HandshakeFlight::HelloRetryRequest) > 0);
         // And it has every segment leave and arrive on its own.
         let is_walked = !cell.has_super_packets() && cell.hosts.receive_buffer.is_walked();
         if self.key.has_chance() || crosses || computes || fails || !is_walked {
@@ -368,7 +369,7 @@ impl SampleTimes {
             costs.compute(cell, self.record_size)
         });
         let cell = cell.with_buffers(self.buffers);
-        let timeline = expected(&self.wire?, &cell, self.record_size, compute);
+        let timeline = expected(self.wire.as_ref()?, &cell, self.record_size, compute);
         let Timeline {
             connect,
             handshake,

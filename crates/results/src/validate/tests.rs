@@ -5,8 +5,9 @@ use std::fs::File;
 use super::*;
 use crate::results::fixtures::{CLASSICAL, HYBRID, cell, experiment, samples};
 use crate::results::rows::Origin;
-use crate::results::{Environment, Outcome, Wire, write_rows};
+use crate::results::{Environment, Exchange, Outcome, write_rows};
 use crate::study::{Buffers, Cell, EngineName, RecordSize};
+use lastbyte_exchange::HandshakeFlight;
 
 fn percentile(percent: u8) -> Percentile {
     Percentile::new(percent).unwrap()
@@ -362,12 +363,11 @@ fn what_to_mind_is_told() {
 fn arithmetic_says_what_it_can() {
     let mut jitters = cell("0%", "200KiB");
     jitters.link.backward.jitter = Duration::from_millis(1);
-    let wire = Wire {
-        client_hello_wire_bytes: 271,
-        server_flight_wire_bytes: 2000,
-        client_finish_wire_bytes: 64,
-        ..Wire::default()
-    };
+    let exchange = Exchange::of_flights([
+        (HandshakeFlight::ClientHello, 271),
+        (HandshakeFlight::Server, 2000),
+        (HandshakeFlight::ClientFinish, 64),
+    ]);
     let of = |cell, wire| SampleTimes {
         wire,
         ..sample(cell, [80.0; 3])
@@ -375,9 +375,9 @@ fn arithmetic_says_what_it_can() {
     let measured = results(
         "a",
         vec![
-            of(cell("0%", "200KiB"), Some(wire)),
-            of(cell("1%", "200KiB"), Some(wire)),
-            of(jitters, Some(wire)),
+            of(cell("0%", "200KiB"), Some(exchange.clone())),
+            of(cell("1%", "200KiB"), Some(exchange.clone())),
+            of(jitters, Some(exchange.clone())),
             of(cell("0%", "50KiB"), None),
         ],
     );
@@ -435,19 +435,19 @@ fn rows_come_back_from_a_file() {
             .map(|row| Metric::FROM_CONNECT.map(|metric| metric.of(row)))
             .collect();
         assert_eq!(read.times, times);
-        let wire = sample.rows[0].wire;
-        let of_file = read.wire.unwrap();
+        let exchange = &sample.rows[0].exchange;
+        let of_file = read.wire.clone().unwrap();
         assert_eq!(
-            of_file.client_hello_wire_bytes,
-            wire.client_hello_wire_bytes
+            of_file.sent(HandshakeFlight::ClientHello),
+            exchange.sent(HandshakeFlight::ClientHello)
         );
         assert_eq!(
-            of_file.server_flight_wire_bytes,
-            wire.server_flight_wire_bytes
+            of_file.sent(HandshakeFlight::Server),
+            exchange.sent(HandshakeFlight::Server)
         );
         assert_eq!(
-            of_file.client_finish_wire_bytes,
-            wire.client_finish_wire_bytes
+            of_file.sent(HandshakeFlight::ClientFinish),
+            exchange.sent(HandshakeFlight::ClientFinish)
         );
     }
     assert_eq!(read.samples[1].times[2], [None; 4]);

@@ -387,7 +387,9 @@ fn drain(link: &Link) -> Duration {
 }
 
 fn report(rows: &[Row], cpu_costs: Option<CpuCosts>) -> EngineReport {
-    let packets = rows.iter().flat_map(|row| [row.client_tcp, row.server_tcp]);
+    let packets = rows
+        .iter()
+        .flat_map(|row| [row.client_tcp(), row.server_tcp()]);
     let packets = packets.flatten().map(|tcp| u64::from(tcp.segments_out));
     EngineReport {
         cpu_costs,

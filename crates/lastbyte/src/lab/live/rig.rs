@@ -20,13 +20,13 @@ use crate::lab::inspection::{Asked, Seen, Tap};
 use crate::lab::luck::link_seed;
 use crate::lab::pages::{Computing, ForeignServer, PageError, Programs};
 use crate::lab::process::Process;
-use crate::lab::row::{row, wire_of};
+use crate::lab::row::{exchange_of, row};
 use crate::lab::shared::Shared;
 use crate::lab::shortcuts::{Shortcuts, WakePolicy};
 use crate::lab::starts::Starts;
 use crate::lab::surroundings::{Sockets, Surroundings, client_address};
 use crate::lab::{DnsError, LabError, PreparedArm};
-use crate::results::{CpuCosts, Row, Wire};
+use crate::results::{self, CpuCosts, Row};
 use crate::study::{Cell, Experiment};
 
 /// Connections of a pilot, one at a time; the first of them warm caches up.
@@ -89,11 +89,11 @@ pub(in crate::lab) struct Block {
 }
 
 /// What a connection of one arm with one transfer size costs.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Cost {
     pub(super) endpoint: Duration,
     pub(super) emulator: Duration,
-    pub(super) wire: Wire,
+    pub(super) exchange: results::Exchange,
 }
 
 impl<'a> Rig<'a> {
@@ -217,7 +217,9 @@ impl<'a> Rig<'a> {
         Ok(Cost {
             endpoint: endpoints.cpu / PILOT,
             emulator: emulator.cpu / PILOT,
-            wire: last.map_or(Wire::default(), |finished| wire_of(&finished)),
+            exchange: last.map_or_else(results::Exchange::default, |finished| {
+                exchange_of(&finished)
+            }),
         })
     }
 

@@ -9,7 +9,7 @@ use super::*;
 use crate::lab::luck::link_seed;
 use crate::lab::{PreparedArm, Run, Runner, Watcher, run_in_passing};
 use crate::results::fixtures::{cell, experiment};
-use crate::results::{Row, Wire};
+use crate::results::{Exchange, Row};
 use crate::study::Experiment;
 
 const MS: Duration = Duration::from_millis(1);
@@ -59,7 +59,7 @@ fn concurrency_leaves_both_threads_mostly_idle() {
         let cost = Cost {
             endpoint,
             emulator,
-            wire: Wire::default(),
+            exchange: Exchange::default(),
         };
         concurrency(asked, duration, &cost)
     };

@@ -16,6 +16,7 @@ use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use lastbyte_exchange::HandshakeFlight;
 use lastbyte_link::{Bytes, Time};
 use lastbyte_page::cdp::{self, Failure, Frames, Load, Tasks, Visit};
 use lastbyte_page::{Site, SiteError};
@@ -37,8 +38,8 @@ use super::dns::Sides;
 use super::process::{Process, StartError};
 use super::{LabError, PreparedArm, SHARED_MEMORY, sys};
 use crate::results::{
-    Cause, Dns, Lateness, Loaded, Outcome, PageLoad, Row, SeenConnection, Times, Wire,
-    check_page_wire,
+    Cause, Dns, Exchange, Lateness, Loaded, Measurement, Outcome, PageLoad, Row, SeenConnection,
+    Times, TransportStats, check_page_wire,
 };
 use crate::study::{Arm, ArmChain, Cache, Cell};
 
@@ -486,25 +487,27 @@ impl Reader<'_> {
         };
         let ended = ended(&found);
         let of_document = ended.iter().find(|handshake| handshake.server() == FIRST);
-        let wire = of_document.map_or_else(Wire::default, |handshake| handshake.wire);
+        let exchange =
+            of_document.map_or_else(Exchange::default, |handshake| handshake.exchange.clone());
         let mut numbered = ended.iter().enumerate();
         let checked = numbered.try_for_each(|(number, handshake)| {
             let before = ended.get(..number).unwrap_or_default();
             let cache = had(self.cache, before, handshake.server());
-            check_page_wire(self.arm, cache, &handshake.wire)
+            check_page_wire(self.arm, cache, &handshake.exchange)
                 .map_err(|problem| format!("the connection to {} {problem}", name(handshake)))
         });
         let connections = found.iter().map(|handshake| SeenConnection {
             name: name(handshake),
             began_ns: handshake.began.0.saturating_sub(first.0),
-            group: handshake.wire.group,
-            signature: handshake.wire.signature,
-            cipher_suite: handshake.wire.cipher_suite,
-            certificates: handshake.wire.certificates,
-            certificate_bytes: handshake.wire.certificate_bytes(),
-            resumed: handshake.wire.resumption == crate::results::Resumption::Resumed,
-            client_hello_wire_bytes: handshake.wire.client_hello_wire_bytes,
-            server_flight_wire_bytes: handshake.wire.server_flight_wire_bytes,
+            group: handshake.exchange.negotiated.group,
+            signature: handshake.exchange.negotiated.signature,
+            cipher_suite: handshake.exchange.negotiated.cipher_suite,
+            certificates: handshake.exchange.negotiated.certificate_count(),
+            certificate_bytes: handshake.exchange.certificate_bytes(),
+            resumed: handshake.exchange.negotiated.resumption
+                == crate::results::Resumption::Resumed,
+            client_hello_wire_bytes: handshake.exchange.sent(HandshakeFlight::ClientHello),
+            server_flight_wire_bytes: handshake.exchange.sent(HandshakeFlight::Server),
         });
         let connections: Vec<SeenConnection> = connections.collect();
         let missing = load.as_ref().ok().and_then(|load| {
@@ -553,11 +556,10 @@ impl Reader<'_> {
             block,
             outcome,
             times,
-            wire,
+            exchange,
             dns: Dns::default(),
-            page,
-            client_tcp: None,
-            server_tcp: None,
+            measurement: Measurement::Load(page),
+            transport: TransportStats::default(),
             lateness: Lateness::default(),
         };
         let loaded = Loaded {

@@ -10,8 +10,8 @@ use lastbyte_tls::KeyLog;
 use lastbyte_tls::observer::Observer;
 
 use super::http::Http;
-use crate::lab::row::wire;
-use crate::results::Wire;
+use crate::lab::row::exchange;
+use crate::results::Exchange;
 use crate::study::Cache;
 
 /// The most bytes of a connection and direction that are looked at: a handshake with the largest chain.
@@ -79,7 +79,7 @@ pub(super) struct Handshake {
     pub(super) ends: Ends,
     /// When its SYN left.
     pub(super) began: Time,
-    pub(super) wire: Wire,
+    pub(super) exchange: Exchange,
     streams: Streams,
     keys: KeyLog,
 }
@@ -107,7 +107,7 @@ impl Handshake {
 
     /// Whether it came to its end.
     fn is_whole(&self) -> bool {
-        self.wire.bytes(Message::ClientFinished) > 0
+        self.exchange.bytes(Message::ClientFinished) > 0
     }
 }
 
@@ -202,7 +202,7 @@ pub(super) fn handshakes(packets: &[Seen<'_>], keys: &KeyLog) -> Vec<Handshake> 
         Some(Handshake {
             ends,
             began: streams.began?,
-            wire: wire(&streams.observer, &keys, streams.mss),
+            exchange: exchange(&streams.observer, &keys, Some(streams.mss)),
             streams,
             keys,
         })
@@ -224,7 +224,7 @@ mod tests {
     use lastbyte_tls::KeyLog;
 
     use super::{Ends, Handshake, MOST, Stream, Streams, ended, had};
-    use crate::results::Wire;
+    use crate::results::Exchange;
     use crate::study::Cache;
 
     /// The SYN of a browser's first connection is lost, so it makes another one, and then has a session for the first.
@@ -232,15 +232,15 @@ mod tests {
     fn a_connection_can_resume_one_that_was_answered_before() {
         let server = |last| Ipv4Addr::new(192, 0, 2, last);
         let handshake = |to, began, answered, finished| {
-            let mut wire = Wire::default();
-            wire.messages.set(Message::ClientFinished, finished);
+            let mut exchange = Exchange::default();
+            (exchange.handshake.messages).set(Message::ClientFinished, finished);
             Handshake {
                 ends: Ends {
                     client: SocketAddrV4::new(Ipv4Addr::new(198, 51, 100, 1), 40_000),
                     server: SocketAddrV4::new(server(to), 443),
                 },
                 began: Time(began),
-                wire,
+                exchange,
                 streams: Streams {
                     came: vec![(1, Time(answered))],
                     ..Streams::default()

@@ -9,6 +9,7 @@ mod sizes;
 mod tests;
 
 use base64::prelude::*;
+use lastbyte_exchange::Transfer;
 use lastbyte_flights::Reason;
 use lastbyte_sizes::{KeyAlgorithm, PemFiles, framing};
 use maud::{Markup, PreEscaped, html};
@@ -129,7 +130,7 @@ const TRIES: [(&str, &str); 8] = [
 /// All that the scripts know, besides what is in their module.
 #[derive(Debug, Serialize)]
 struct Data<'a> {
-    layout: Vec<(&'static str, &'static [&'static str])>,
+    layout: Vec<(&'static str, Vec<&'static str>)>,
     /// Why arithmetic can go no further, as the module counts them.
     reasons: Vec<String>,
     sizes: Sizes,
@@ -178,9 +179,9 @@ impl Site {
         });
         Site {
             record,
-            tickets: probe.chain.tickets,
-            ticket_writes: probe.chain.ticket_writes.to_vec(),
-            response_writes: probe.chain.response_writes.to_vec(),
+            tickets: probe.chain.seen.ticket_wire_bytes().unwrap_or(0),
+            ticket_writes: sizes_of(probe.chain.seen.tickets.as_ref()),
+            response_writes: sizes_of(probe.chain.seen.response.as_ref()),
             words: records + &tickets,
             writes: probe.writes.map(|writes| writes.to_string()),
         }
@@ -240,6 +241,12 @@ pub fn page(probe: Option<&Probe>) -> Result<String, Unknown> {
         url: None,
     };
     Ok(document(&head, STYLE, &body))
+}
+
+/// The writes of a transfer, in bytes on the wire, as far as they were seen.
+fn sizes_of(transfer: Option<&Transfer>) -> Vec<u32> {
+    let writes = transfer.and_then(|transfer| transfer.writes.as_ref());
+    writes.map_or_else(Vec::new, |writes| writes.sizes().to_vec())
 }
 
 fn body(data: &Data<'_>, probe: Option<&Probe>) -> Markup {

@@ -12,10 +12,15 @@ function explorer(data, engine) {
 
   // ---- the module
 
+  // In the order of the module's names. A list has its name as often as it can have numbers.
+  const numbers = (names, values) => names.map((name, at) => {
+    const value = values[name];
+    return (Array.isArray(value) ? value[at - names.indexOf(name)] : value) || 0;
+  });
   function ask(what, network, arms, sweep) {
-    const question = [what, ...names.network.map(name => network[name] || 0)];
-    for (const arm of [arms[0], arms[1] || arms[0]]) question.push(...names.arm.map(name => arm[name] || 0));
-    question.push(...names.sweep.map(name => (sweep || {})[name] || 0));
+    const question = [what, ...numbers(names.network, network)];
+    for (const arm of [arms[0], arms[1] || arms[0]]) question.push(...numbers(names.arm, arm));
+    question.push(...numbers(names.sweep, sweep || {}));
     const place = engine.question(question.length);
     new Float64Array(engine.memory.buffer, place, question.length).set(question);
     const length = engine.ask();
@@ -30,12 +35,10 @@ function explorer(data, engine) {
     }
     return found;
   }
-  // Writes by the names that the module has for them.
-  const writes = (name, sizes) => Object.fromEntries(sizes.map((bytes, at) => [`${name}_${at + 1}`, bytes]));
   const network = state => ({
     rtt: state.rtt, rate: state.rate, initcwnd: state.initcwnd, mss: data.mss, payload: state.data, request: data.request,
-    record: data.site.record, tickets: data.site.tickets, ...writes("ticket_write", data.site.ticket_writes),
-    ...writes("response_write", data.site.response_writes),
+    record: data.site.record, tickets: data.site.tickets, ticket_writes: data.site.ticket_writes,
+    response_writes: data.site.response_writes,
   });
   // Of a response that is larger, the first byte comes no later.
   const most = 2 * data.mss + data.site.record;
@@ -85,7 +88,7 @@ function explorer(data, engine) {
       client_finish: sizes.client_finish,
       hello_retry_request: sizes.hello_retry_request,
       second_client_hello: hellos.second_client_hello && hellos.second_client_hello + own.hello,
-      ...writes("flight_write", chain(arm.chain).writes || []),
+      server_writes: chain(arm.chain).writes || [],
     };
   }
   // What of the server's handshake is which message, from which byte to which.

@@ -5,7 +5,7 @@ use lastbyte_sizes::{Group, Host, KeyAlgorithm, framing};
 use thiserror::Error;
 
 use super::sizes::MOST_CERTIFICATES;
-use crate::explain::{self, Shown, USUAL_GROUP};
+use crate::explain::{self, OwnChain, USUAL_GROUP};
 use crate::study::{Arm, RecordSize, Writes};
 
 /// A server as it was seen.
@@ -24,9 +24,9 @@ pub struct Probe {
     /// What was negotiated.
     pub group: Group,
     /// The chain's sizes.
-    pub chain: Shown,
+    pub chain: OwnChain,
     /// The same server with all keys of another algorithm; none where the parts of its certificates are not known.
-    pub supposed: Vec<(KeyAlgorithm, Shown)>,
+    pub supposed: Vec<(KeyAlgorithm, OwnChain)>,
     /// Whether it asked for another hello.
     pub hello_retry: HelloRetry,
     /// How it cuts its response into records.
@@ -108,7 +108,7 @@ impl Probe {
         if Host::parse(host).is_none() || host.contains('/') {
             return Err(ProbeProblem::Host(host.chars().take(60).collect()));
         }
-        let Some(chain) = Shown::seen(document) else {
+        let Some(chain) = OwnChain::seen(document) else {
             return Err(ProbeProblem::NoChain);
         };
         let (count, bytes) = (chain.certificates.len(), chain.certificate_bytes());
@@ -146,7 +146,7 @@ impl Probe {
         }
         let supposed = explain::SUPPOSED
             .into_iter()
-            .filter_map(|key| Some((key, Shown::supposed(document, key)?)));
+            .filter_map(|key| Some((key, OwnChain::supposed(document, key)?)));
         let supposed: Vec<_> = supposed.collect();
         if supposed.is_empty() && !document.tls.version.is_empty() {
             notes.push(
@@ -209,10 +209,9 @@ impl Probe {
         if self.hello_retry == HelloRetry::Yes {
             does.push("asks for another hello first (HelloRetryRequest)".to_owned());
         }
-        if self.chain.tickets > 0 {
+        if let Some(tickets) = self.chain.seen.ticket_wire_bytes() {
             does.push(format!(
-                "sends {} bytes of tickets before its response",
-                self.chain.tickets
+                "sends {tickets} bytes of tickets before its response"
             ));
         }
         if let RecordSize::Fixed(payload) = self.record_size {
@@ -221,9 +220,8 @@ impl Probe {
                 "begins its response with a record of {bytes} bytes, for all of which the first byte waits"
             ));
         }
-        let writes = self.chain.response_writes.iter();
-        let writes = writes.take_while(|bytes| **bytes > 0);
-        let writes: Vec<String> = writes.map(u32::to_string).collect();
+        let writes = super::sizes_of(self.chain.seen.response.as_ref());
+        let writes: Vec<String> = writes.iter().map(u32::to_string).collect();
         if !writes.is_empty() {
             does.push(format!(
                 "writes its response in pieces, the last size again and again ({} bytes), each of which can end with a segment that is not full",

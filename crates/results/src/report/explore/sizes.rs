@@ -1,14 +1,14 @@
 //! The sizes of all arms that a page offers, as `lastbyte explain` has them.
 
-use lastbyte_flights::MOST_WRITES;
+use lastbyte_exchange::HandshakeFlight;
 use lastbyte_sizes::{ChainSpec, Group, KeyAlgorithm, Message, SlhDsa, framing};
 use serde::Serialize;
 
 use super::Probe;
-use crate::explain::{self, Unknown, explain_shown, message_on_wire};
+use crate::explain::{self, Unknown, explain_own, message_on_wire};
 use crate::reduce::{Reduction, Subject};
-use crate::row::Wire;
 use crate::study::{Arm, ArmChain, Said};
+use lastbyte_exchange::Exchange;
 
 /// The most bytes of a Certificate message that a page asks for. Nearly all sizes up to there can be made.
 const MOST_CERTIFICATE: usize = 60_000;
@@ -108,8 +108,8 @@ pub(super) struct ChainSizes {
     measured: Option<String>,
     certificate_verify: u32,
     /// The writes that its handshake leaves in besides the last, as far as they are known.
-    #[serde(skip_serializing_if = "no_writes")]
-    writes: [u32; MOST_WRITES],
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    writes: Vec<u32>,
     /// For each of the ways; none where such a chain can't come so.
     pub(super) ways: Vec<Option<WaySizes>>,
 }
@@ -132,9 +132,10 @@ pub(super) struct Sizes {
     hello_retry_request: u32,
 }
 
-/// Serde takes no `[u32; N]::is_empty` of its own.
-fn no_writes(writes: &[u32]) -> bool {
-    writes.iter().all(|bytes| *bytes == 0)
+/// The writes of the server's handshake besides the last, as far as they are known.
+fn server_writes(exchange: &Exchange) -> Vec<u32> {
+    let writes = exchange.handshake.server_writes.as_ref();
+    writes.map_or_else(Vec::new, |writes| writes.sizes().to_vec())
 }
 
 /// What others are compared with: any group and any chain would do.
@@ -164,17 +165,17 @@ impl Sizes {
         };
         let groups = Group::ALL.into_iter().filter_map(|group| {
             let (wire, arm) = hellos(group)?;
-            let asked_again = wire.hello_retry_request_wire_bytes > 0;
+            let asked_again = wire.sent(HandshakeFlight::HelloRetryRequest) > 0;
             let share = arm.key_shares.first().filter(|_| asked_again);
             Some(GroupSizes {
                 name: group.name(),
-                client_hello: wire.client_hello_wire_bytes,
+                client_hello: wire.sent(HandshakeFlight::ClientHello),
                 server_hello: wire.bytes(Message::ServerHello),
-                second_client_hello: wire.second_client_hello_wire_bytes,
+                second_client_hello: wire.sent(HandshakeFlight::SecondClientHello),
                 key_share: share.map(Group::to_string).unwrap_or_default(),
             })
         });
-        let wire = hellos(group).map_or(usual, |(wire, _)| wire);
+        let wire = hellos(group).map_or_else(|| usual.clone(), |(wire, _)| wire);
         let ways = ways();
         let single = KeyAlgorithm::ALL.into_iter().map(ChainSpec::new);
         let mixed = MIXED.into_iter().map(|(leaf, ca)| ChainSpec {
@@ -191,8 +192,8 @@ impl Sizes {
             ways,
             chains,
             server_finished: usual.bytes(Message::ServerFinished),
-            client_finish: wire.client_finish_wire_bytes,
-            hello_retry_request: wire.hello_retry_request_wire_bytes,
+            client_finish: wire.sent(HandshakeFlight::ClientFinish),
+            hello_retry_request: wire.sent(HandshakeFlight::HelloRetryRequest),
         }
     }
 
@@ -215,7 +216,7 @@ impl Sizes {
         });
         for (place, (name, words, key, shown)) in std::iter::once(today).chain(supposed).enumerate()
         {
-            let wire = explain_shown(arm, shown, &[])?.wire;
+            let wire = explain_own(arm, shown, &[])?.exchange;
             let chain = self.seen(name, words, key, arm.group, &wire);
             self.chains.insert(place, chain);
         }
@@ -228,7 +229,7 @@ impl Sizes {
         words: String,
         key: Option<KeyAlgorithm>,
         group: Group,
-        wire: &Wire,
+        wire: &Exchange,
     ) -> ChainSizes {
         let hello = self.groups.iter().find(|known| known.name == group.name());
         let hello = hello.map_or(0, |known| known.client_hello);
@@ -238,9 +239,9 @@ impl Sizes {
         let messages: u32 = (Message::SERVER_FLIGHT.iter())
             .map(|message| message_on_wire(wire, *message))
             .sum();
-        let besides = i64::from(wire.server_flight_wire_bytes) - i64::from(messages);
+        let besides = i64::from(wire.sent(HandshakeFlight::Server)) - i64::from(messages);
         if let Some(way) = ways.first_mut() {
-            let more = i64::from(wire.client_hello_wire_bytes) - i64::from(hello);
+            let more = i64::from(wire.sent(HandshakeFlight::ClientHello)) - i64::from(hello);
             let extensions = wire.bytes(Message::EncryptedExtensions);
             let cipher =
                 i64::from(self.server_finished) - i64::from(wire.bytes(Message::ServerFinished));
@@ -258,7 +259,7 @@ impl Sizes {
             words: Some(words),
             kind: "as it was seen",
             certificate_verify: wire.bytes(Message::CertificateVerify),
-            writes: wire.server_writes,
+            writes: server_writes(wire),
             ways,
         }
     }
@@ -270,12 +271,12 @@ pub(super) fn supposed_name(host: &str, key: KeyAlgorithm) -> String {
 }
 
 impl ChainSizes {
-    fn new(spec: &ChainSpec, usual: &Wire, ways: &[Way]) -> Option<ChainSizes> {
+    fn new(spec: &ChainSpec, usual: &Exchange, ways: &[Way]) -> Option<ChainSizes> {
         let (group, _) = USUAL;
         let name = spec.to_string();
         let coming =
             |spec: ChainSpec, key: &Said| Arm::of_said(group, ArmChain::Made(spec), key).ok();
-        let of_way = |key: &Said| -> Option<(WaySizes, Wire)> {
+        let of_way = |key: &Said| -> Option<(WaySizes, Exchange)> {
             let wire = sizes(&coming(spec.clone(), key)?)?;
             let padded = ChainSpec {
                 certificate_bytes: Some(MOST_CERTIFICATE),
@@ -283,8 +284,8 @@ impl ChainSizes {
             };
             let padded = coming(padded, key).and_then(|arm| sizes(&arm));
             let certificate = wire.bytes(Message::Certificate);
-            let more =
-                i64::from(wire.client_hello_wire_bytes) - i64::from(usual.client_hello_wire_bytes);
+            let more = i64::from(wire.sent(HandshakeFlight::ClientHello))
+                - i64::from(usual.sent(HandshakeFlight::ClientHello));
             let way = (
                 more,
                 wire.bytes(Message::EncryptedExtensions),
@@ -302,15 +303,18 @@ impl ChainSizes {
             name,
             words: None,
             measured: None,
-            writes: first.server_writes,
+            writes: server_writes(&first),
             certificate_verify: first.bytes(Message::CertificateVerify),
-            ways: ways.iter().map(|way| way.map(|(way, _)| way)).collect(),
+            ways: ways
+                .iter()
+                .map(|way| way.as_ref().map(|(way, _)| *way))
+                .collect(),
         })
     }
 }
 
 /// What an arm puts on the wire, where that is arithmetic and one connection.
-fn sizes(arm: &Arm) -> Option<Wire> {
+fn sizes(arm: &Arm) -> Option<Exchange> {
     let wire = explain::wire(arm).ok()?;
     wire.failed.is_none().then_some(wire)
 }

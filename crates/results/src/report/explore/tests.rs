@@ -7,6 +7,7 @@
 
 use std::time::Duration;
 
+use lastbyte_exchange::HandshakeFlight;
 use lastbyte_explore::{CONNECTION, Network, Question, answer};
 use lastbyte_link::{Bytes, Direction, Link, Rate};
 use lastbyte_sizes::{Group, Message};
@@ -14,7 +15,7 @@ use proptest::prelude::*;
 use serde_json::Value;
 
 use super::*;
-use crate::explain::{explain, explain_shown, wire};
+use crate::explain::{explain, explain_own, wire};
 use crate::reduce::{Reduction, Subject};
 use crate::study::{Buffers, Cell};
 
@@ -71,13 +72,13 @@ fn sizes_are_those_of_explain() {
                 let wire = wire(&arm.parse().unwrap()).unwrap();
                 let of = |message| f64::from(wire.bytes(message));
                 let expected = [
-                    f64::from(wire.client_hello_wire_bytes),
+                    f64::from(wire.sent(HandshakeFlight::ClientHello)),
                     of(Message::ServerHello),
                     of(Message::EncryptedExtensions),
                     of(Message::Certificate),
                     of(Message::CertificateVerify),
                     of(Message::ServerFinished),
-                    f64::from(wire.client_finish_wire_bytes),
+                    f64::from(wire.sent(HandshakeFlight::ClientFinish)),
                 ];
                 assert_eq!(told, expected, "{arm}");
                 found += 1;
@@ -126,7 +127,7 @@ proptest! {
         question.network.payload = f64::from(payload);
         question.network.request = data["request"].as_f64().unwrap();
         question.network.mss = data["mss"].as_f64().unwrap();
-        let numbers = [question.numbers()[..=Network::NAMES.len()].to_vec(), own.to_vec()].concat();
+        let numbers = [question.numbers()[..=Network::names().len()].to_vec(), own.to_vec()].concat();
         let answer = answer(&numbers);
         let told = |name: &str| answer[CONNECTION.iter().position(|known| *known == name).unwrap()];
 
@@ -143,7 +144,7 @@ proptest! {
         prop_assert_eq!(told("handshake"), ms(timeline.handshake));
         prop_assert_eq!(told("first"), timeline.ttfb.map_or(-1.0, ms));
         prop_assert_eq!(told("last"), ms(timeline.ttlb));
-        prop_assert_eq!(told("sent"), f64::from(explained.wire.server_flight_wire_bytes));
+        prop_assert_eq!(told("sent"), f64::from(explained.exchange.sent(HandshakeFlight::Server)));
         prop_assert_eq!(told("flights"), timeline.flights.len() as f64);
         let window = &explained.windows[0];
         let edge = |edge: Option<crate::explain::Edge>| edge.map_or(-1.0, |edge| edge.certificate as f64);
@@ -298,30 +299,41 @@ fn a_page_has_what_a_server_does_besides() {
         .chain(probe.supposed.iter().map(|(_, shown)| shown));
     let mut compared = 0;
     for (own, shown) in sizes["chains"].as_array().unwrap().iter().zip(chains) {
-        let wire = explain_shown(&arm, shown, &[]).unwrap().wire;
+        let wire = explain_own(&arm, shown, &[]).unwrap().exchange;
         let way = &own["ways"][0];
         let hello = |known: &Value| {
             u32::try_from(known.as_i64().unwrap() + way[0].as_i64().unwrap()).unwrap()
         };
-        assert_eq!(hello(&group["client_hello"]), wire.client_hello_wire_bytes);
+        assert_eq!(
+            hello(&group["client_hello"]),
+            wire.sent(HandshakeFlight::ClientHello)
+        );
         assert_eq!(
             hello(&group["second_client_hello"]),
-            wire.second_client_hello_wire_bytes
+            wire.sent(HandshakeFlight::SecondClientHello)
         );
         assert_eq!(
             number(&sizes["hello_retry_request"]),
-            wire.hello_retry_request_wire_bytes
+            wire.sent(HandshakeFlight::HelloRetryRequest)
         );
         assert_eq!(
             number(&sizes["client_finish"]),
-            wire.client_finish_wire_bytes
+            wire.sent(HandshakeFlight::ClientFinish)
         );
         assert_eq!(number(&way[2]), wire.bytes(Message::Certificate));
         assert_eq!(number(&own["writes"][0]), 170);
-        assert_eq!(data["site"]["tickets"], wire.ticket_wire_bytes);
-        assert_eq!(data["site"]["ticket_writes"][1], wire.ticket_writes[1]);
-        assert_eq!(data["site"]["response_writes"][1], wire.response_writes[1]);
-        assert_eq!(wire.response_writes[1], 8214);
+        assert_eq!(
+            Some(number(&data["site"]["tickets"])),
+            wire.ticket_wire_bytes()
+        );
+        for (name, transfer, second) in [
+            ("ticket_writes", &wire.tickets, 255),
+            ("response_writes", &wire.response, 8214),
+        ] {
+            let writes = transfer.as_ref().unwrap().writes.as_ref().unwrap();
+            assert_eq!(writes.sizes()[1], second);
+            assert_eq!(data["site"][name][1], second);
+        }
         // What is measured in its place has as many bytes.
         if let Some(measured) = own["measured"].as_str() {
             let measured: Arm = format!("secp384r1/{measured}/key_share=x25519")
@@ -329,8 +341,8 @@ fn a_page_has_what_a_server_does_besides() {
                 .unwrap();
             let measured = crate::explain::wire(&measured).unwrap();
             assert_eq!(
-                measured.server_flight_wire_bytes,
-                wire.server_flight_wire_bytes
+                measured.sent(HandshakeFlight::Server),
+                wire.sent(HandshakeFlight::Server)
             );
             compared += 1;
         }

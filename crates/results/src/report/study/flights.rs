@@ -195,7 +195,7 @@ fn window_bytes(cell: &Cell) -> usize {
 fn server_bytes(arm: &Explanation) -> usize {
     let messages = SERVER_MESSAGES.iter();
     messages
-        .map(|message| message_on_wire(&arm.wire, *message) as usize)
+        .map(|message| message_on_wire(&arm.exchange, *message) as usize)
         .sum()
 }
 
@@ -256,7 +256,7 @@ fn budget(explained: &Explained, width: f64) -> String {
         svg.text("name", 0.0, top + 13.0, &name(arm));
         let (mut x, mut before) = (0.0, 0);
         for (nth, message) in SERVER_MESSAGES.iter().enumerate() {
-            let bytes = message_on_wire(&arm.wire, *message) as usize;
+            let bytes = message_on_wire(&arm.exchange, *message) as usize;
             let inside = window.saturating_sub(before).min(bytes) as f64 * scale;
             let whole = bytes as f64 * scale;
             if inside > 0.0 {
@@ -272,7 +272,7 @@ fn budget(explained: &Explained, width: f64) -> String {
             let label = format!(
                 "{} {}",
                 message.title(),
-                grouped(arm.wire.bytes(*message) as usize)
+                grouped(arm.exchange.bytes(*message) as usize)
             );
             if *message == Message::Certificate
                 && whole > 8.0 * label.len() as f64

@@ -1,5 +1,6 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+use lastbyte_exchange::Transfer;
 use std::fs;
 use std::time::Duration;
 
@@ -319,14 +320,15 @@ fn what_no_connection_has_is_refused_in_one_line() {
         "column handshake_ns holds 9007199254740993, which no connection has"
     );
     let large = |part: &mut Part| {
-        let messages = &mut part.rows[3].wire.messages;
+        let messages = &mut part.rows[3].exchange.handshake.messages;
         messages.set(Message::Certificate, Some((1 << 24) + 4));
     };
     assert_eq!(
         told(large),
         "column certificate_bytes holds 16777220, which no connection has"
     );
-    let many = |part: &mut Part| part.rows[3].wire.ticket_wire_bytes = u32::MAX;
+    let many =
+        |part: &mut Part| part.rows[3].exchange.tickets = Some(Transfer::seen(u32::MAX as usize));
     assert_eq!(
         told(many),
         "column ticket_wire_bytes holds 4294967295, which no connection has"

@@ -4,18 +4,113 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 use std::time::Duration;
 
+use lastbyte_exchange::{Negotiated, Transfer, Transport};
 use lastbyte_link::{Direction, Rate};
 use lastbyte_sizes::{ABRIDGED, CertificateCompression, Message, names};
 
 use super::{Batch, Column, Connection, Kind, OfConnection, Presence, Restore, Source, Value};
 use crate::results::check::{cipher_suite_name, group_name, signature_name};
 use crate::results::{
-    Cause, ChainSignal, Compression, DeliveryOutcome, EarlyData, FailedAttempt, HelloDigest,
-    Outcome, Resumption, Row, Validity, Wire,
+    Cause, ChainSignal, Compression, DeliveryOutcome, EarlyData, HandshakeFlight, HelloDigest,
+    Measurement, Outcome, PageLoad, Resumption, Row, TransportStats, Validity,
 };
 use crate::study::{
     Cell, Draw, Emulation, EngineName, Parameter, ParameterColumn, ParameterValue, RecordSize,
 };
+
+/// A column of a field of rows: its kind, name and meaning, the field, and what it says where there is none.
+macro_rules! of_row {
+    ($kind:ident $name:expr, $doc:expr, $($field:ident).+ $(, absent $absent:expr)?) => {
+        $kind($name, $doc, |c| c.row.$($field).+.into())
+            $(.absent($absent))?
+            .restored(|row, value| set(&mut row.$($field).+, value))
+    };
+}
+
+/// The same of a page load.
+macro_rules! of_load {
+    ($kind:ident $name:expr, $doc:expr, $field:ident, absent $absent:expr) => {
+        $kind($name, $doc, |c| {
+            c.row.load().and_then(|load| load.$field).into()
+        })
+        .absent($absent)
+        .restored(|row, value| set(&mut load_of(row).$field, value))
+    };
+}
+
+/// The same of a flight of the handshake, in bytes on the wire.
+macro_rules! of_flight {
+    ($name:expr, $doc:expr, $flight:ident) => {
+        whole($name, $doc, |c| {
+            c.row.exchange.wire_bytes(HandshakeFlight::$flight).into()
+        })
+        .absent(NOT_SEEN)
+        .restored(|row, value| see(row, HandshakeFlight::$flight, value))
+    };
+}
+
+/// The same of the connection that failed before.
+macro_rules! of_failed {
+    ($name:expr, $doc:expr, $field:ident) => {
+        whole($name, $doc, |c| {
+            let failed = c.row.exchange.failed.as_ref();
+            failed.map(|failed| failed.$field).into()
+        })
+        .absent(NO_FAILED)
+        .restored(|row, value| {
+            let failed = row.exchange.failed.get_or_insert_default();
+            set(&mut failed.$field, value)
+        })
+    };
+}
+
+/// The same of what was negotiated, by IANA's names.
+macro_rules! of_code_point {
+    ($name:expr, $doc:expr, $field:ident, $name_of:ident, $names:ident, absent $absent:expr) => {
+        text($name, $doc, |c| {
+            c.row.exchange.negotiated.$field.map($name_of).into()
+        })
+        .absent($absent)
+        .restored(|row, value| {
+            row.exchange.negotiated.$field = Some($names.code_point(value.text()?)?);
+            Some(())
+        })
+    };
+}
+
+/// What TCP counts at an end.
+macro_rules! tcp_columns {
+    ($name:literal, $end:ident) => {
+        tcp_columns!(
+            $name, $end,
+            "retransmits" "tcpi_total_retrans" "" retransmits,
+            "lost" "tcpi_lost" "" lost,
+            "rtt_ns" "tcpi_rtt" "" rtt,
+            "min_rtt_ns" "tcpi_min_rtt" "" min_rtt,
+            "cwnd" "tcpi_snd_cwnd" ", in segments" cwnd,
+            "mss" "tcpi_snd_mss" ", in bytes" mss,
+            "segments_out" "tcpi_segs_out" "" segments_out,
+            "segments_in" "tcpi_segs_in" "" segments_in,
+        )
+    };
+    ($name:literal, $end:ident, $($column:literal $of:literal $unit:literal $field:ident,)+) => {
+        [$(
+            whole(
+                concat!($name, "_", $column),
+                concat!($of, " of the ", $name, " at the end", $unit),
+                |c| {
+                    let TransportStats::Tcp { $end: tcp, .. } = c.row.transport;
+                    tcp.map(|tcp| tcp.$field).into()
+                },
+            )
+            .absent(NO_TCP)
+            .restored(|row, value| {
+                let TransportStats::Tcp { $end: tcp, .. } = &mut row.transport;
+                set(&mut tcp.get_or_insert_default().$field, value)
+            }),
+        )+]
+    };
+}
 
 /// All columns, in their order.
 pub static COLUMNS: LazyLock<Vec<Column>> = LazyLock::new(|| {
@@ -27,6 +122,9 @@ pub static COLUMNS: LazyLock<Vec<Column>> = LazyLock::new(|| {
         .chain(OTHERS.iter().cloned())
         .chain(messages)
         .chain(REST.iter().cloned())
+        .chain(tcp_columns!("client", client))
+        .chain(tcp_columns!("server", server))
+        .chain(ADDED.iter().cloned())
         .collect()
 });
 
@@ -190,12 +288,7 @@ const OTHERS: &[Column] = &[
         "`false` if what was measured together with it may not be trusted",
         |c| (c.batch.validity == Validity::Valid).into(),
     ),
-    whole(
-        "index",
-        "the connection; arms share the luck of an index",
-        |c| c.row.index.into(),
-    )
-    .restored(|row, value| set(&mut row.index, value)),
+    of_row!(whole "index", "the connection; arms share the luck of an index", index),
     whole(
         "user",
         "whose connection it is, if it was drawn from a population",
@@ -211,10 +304,7 @@ const OTHERS: &[Column] = &[
         "how it was to begin: `no` in full, `ticket` resumed, `0rtt` resumed with early data",
         |c| c.batch.arm.session(&c.batch.cell, c.row.index).name().into(),
     ),
-    whole("block", "the block that it was measured in", |c| {
-        c.row.block.into()
-    })
-    .restored(|row, value| set(&mut row.block, value)),
+    of_row!(whole "block", "the block that it was measured in", block),
     text("outcome", "`completed`, `timed-out` or `failed`", |c| {
         outcome(&c.row.outcome)
     })
@@ -238,139 +328,25 @@ const OTHERS: &[Column] = &[
         Outcome::Failed { cause, .. } => set(cause, value),
         Outcome::Completed | Outcome::TimedOut => None,
     }),
-    whole(
-        "connect_ns",
-        "from just before connect() to TCP established",
-        |c| c.row.times.connect.into(),
-    )
-    .absent(NOT_REACHED)
-    .restored(|row, value| set(&mut row.times.connect, value)),
-    whole(
-        "handshake_ns",
-        "from just before connect() to the client's Finished written",
-        |c| c.row.times.handshake.into(),
-    )
-    .absent(NOT_REACHED)
-    .restored(|row, value| set(&mut row.times.handshake, value)),
-    whole(
-        "server_handshake_ns",
-        "from just before connect() to the client's Finished verified by the server",
-        |c| c.row.times.server_handshake.into(),
-    )
-    .absent(NOT_REACHED)
-    .restored(|row, value| set(&mut row.times.server_handshake, value)),
-    whole(
-        "ttfb_ns",
-        "from just before connect() to the first byte of the response decrypted, of its head if it has one",
-        |c| c.row.times.ttfb.into(),
-    )
-    .absent("it was not reached, or there is no response")
-    .restored(|row, value| set(&mut row.times.ttfb, value)),
-    whole(
-        "ttlb_ns",
-        "from just before connect() to the last payload byte decrypted, by the server if it answers nothing",
-        |c| c.row.times.ttlb.into(),
-    )
-    .absent("it was not reached, or there is no data")
-    .restored(|row, value| set(&mut row.times.ttlb, value)),
-    whole(
-        "dns_address_ns",
-        "from the client's queries to the server's address",
-        |c| c.row.dns.address.into(),
-    )
-    .absent(NO_DNS)
-    .restored(|row, value| set(&mut row.dns.address, value)),
-    whole(
-        "dns_record_ns",
-        "from the client's queries to the record with certificates, or to the answer that there is none",
-        |c| c.row.dns.record.into(),
-    )
-    .absent(NO_DNS)
-    .restored(|row, value| set(&mut row.dns.record, value)),
-    whole(
-        "fcp_ns",
-        "from the start of a page's navigation to the first contentful paint, in frames of the browser",
-        |c| c.row.page.fcp.into(),
-    )
-    .absent(NO_PAGE)
-    .restored(|row, value| set(&mut row.page.fcp, value)),
-    whole(
-        "lcp_ns",
-        "from there to the largest contentful paint, in frames of the browser",
-        |c| c.row.page.lcp.into(),
-    )
-    .absent(NO_PAGE)
-    .restored(|row, value| set(&mut row.page.lcp, value)),
-    whole(
-        "load_ns",
-        "from there to the load event",
-        |c| c.row.page.load.into(),
-    )
-    .absent(NO_PAGE)
-    .restored(|row, value| set(&mut row.page.load, value)),
-    whole(
-        "speed_index_ns",
-        "how late what is seen of the page was seen, weighted by its share (Speed Index), in frames of the browser",
-        |c| c.row.page.speed_index.into(),
-    )
-    .absent(NO_PAGE)
-    .restored(|row, value| set(&mut row.page.speed_index, value)),
-    whole(
-        "ttfb_computing_ns",
-        "how much of a document's `ttfb_ns` browser and server computed, as nothing that they waited for was on the network",
-        |c| c.row.page.ttfb_computing.into(),
-    )
-    .absent("no page was loaded, the engine was virtual, the document was redirected, or packets were not seen")
-    .restored(|row, value| set(&mut row.page.ttfb_computing, value)),
-    whole(
-        "fcp_cpu_ns",
-        "processor time that tasks of the page's main thread had taken by the first contentful paint, as the browser traces them",
-        |c| c.row.page.fcp_cpu.into(),
-    )
-    .absent(NO_TASKS)
-    .restored(|row, value| set(&mut row.page.fcp_cpu, value)),
-    whole(
-        "lcp_cpu_ns",
-        "the same by the largest contentful paint",
-        |c| c.row.page.lcp_cpu.into(),
-    )
-    .absent(NO_TASKS)
-    .restored(|row, value| set(&mut row.page.lcp_cpu, value)),
-    whole(
-        "load_cpu_ns",
-        "the same by the load event",
-        |c| c.row.page.load_cpu.into(),
-    )
-    .absent(NO_TASKS)
-    .restored(|row, value| set(&mut row.page.load_cpu, value)),
-    whole(
-        "programs_cpu_ns",
-        "processor time that browser and server took from the navigation until the load event was told of, all of their processes together",
-        |c| c.row.page.programs_cpu.into(),
-    )
-    .absent(NO_TASKS)
-    .restored(|row, value| set(&mut row.page.programs_cpu, value)),
-    whole(
-        "page_bytes",
-        "what came over the network for the page, headers included",
-        |c| c.row.page.bytes.into(),
-    )
-    .absent(NO_PAGE)
-    .restored(|row, value| set(&mut row.page.bytes, value)),
-    whole(
-        "page_connections",
-        "connections that the browser made for the page",
-        |c| c.row.page.connections.into(),
-    )
-    .absent(NO_PAGE)
-    .restored(|row, value| set(&mut row.page.connections, value)),
-    whole(
-        "page_requests",
-        "requests for the page that were answered over the network",
-        |c| c.row.page.requests.into(),
-    )
-    .absent(NO_PAGE)
-    .restored(|row, value| set(&mut row.page.requests, value)),
+    of_row!(whole "connect_ns", "from just before connect() to TCP established", times.connect, absent NOT_REACHED),
+    of_row!(whole "handshake_ns", "from just before connect() to the client's Finished written", times.handshake, absent NOT_REACHED),
+    of_row!(whole "server_handshake_ns", "from just before connect() to the client's Finished verified by the server", times.server_handshake, absent NOT_REACHED),
+    of_row!(whole "ttfb_ns", "from just before connect() to the first byte of the response decrypted, of its head if it has one", times.ttfb, absent "it was not reached, or there is no response"),
+    of_row!(whole "ttlb_ns", "from just before connect() to the last payload byte decrypted, by the server if it answers nothing", times.ttlb, absent "it was not reached, or there is no data"),
+    of_row!(whole "dns_address_ns", "from the client's queries to the server's address", dns.address, absent NO_DNS),
+    of_row!(whole "dns_record_ns", "from the client's queries to the record with certificates, or to the answer that there is none", dns.record, absent NO_DNS),
+    of_load!(whole "fcp_ns", "from the start of a page's navigation to the first contentful paint, in frames of the browser", fcp, absent NO_PAGE),
+    of_load!(whole "lcp_ns", "from there to the largest contentful paint, in frames of the browser", lcp, absent NO_PAGE),
+    of_load!(whole "load_ns", "from there to the load event", load, absent NO_PAGE),
+    of_load!(whole "speed_index_ns", "how late what is seen of the page was seen, weighted by its share (Speed Index), in frames of the browser", speed_index, absent NO_PAGE),
+    of_load!(whole "ttfb_computing_ns", "how much of a document's `ttfb_ns` browser and server computed, as nothing that they waited for was on the network", ttfb_computing, absent "no page was loaded, the engine was virtual, the document was redirected, or packets were not seen"),
+    of_load!(whole "fcp_cpu_ns", "processor time that tasks of the page's main thread had taken by the first contentful paint, as the browser traces them", fcp_cpu, absent NO_TASKS),
+    of_load!(whole "lcp_cpu_ns", "the same by the largest contentful paint", lcp_cpu, absent NO_TASKS),
+    of_load!(whole "load_cpu_ns", "the same by the load event", load_cpu, absent NO_TASKS),
+    of_load!(whole "programs_cpu_ns", "processor time that browser and server took from the navigation until the load event was told of, all of their processes together", programs_cpu, absent NO_TASKS),
+    of_load!(whole "page_bytes", "what came over the network for the page, headers included", bytes, absent NO_PAGE),
+    of_load!(whole "page_connections", "connections that the browser made for the page", connections, absent NO_PAGE),
+    of_load!(whole "page_requests", "requests for the page that were answered over the network", requests, absent NO_PAGE),
     text(
         "delivery",
         "how certificates come: `full`, all from the server, `compressed`, `abridged`, `elide`, without those that \
@@ -397,18 +373,12 @@ const OTHERS: &[Column] = &[
         row.dns.reason = Some(value.text()?.to_owned());
         Some(())
     }),
-    whole(
-        "expected_certificate_bytes",
-        "what Certificate must have with what DNS delivered left out, by the sizes of certificates",
-        |c| c.row.dns.certificate_bytes.into(),
-    )
-    .absent("DNS delivered nothing")
-    .restored(|row, value| set(&mut row.dns.certificate_bytes, value)),
+    of_row!(whole "expected_certificate_bytes", "what Certificate must have with what DNS delivered left out, by the sizes of certificates", dns.certificate_bytes, absent "DNS delivered nothing"),
     text(
         "hello_digest",
         "what the hellos said of certificates from DNS: `offered` by the client alone, `echoed` or \
          `contradicted` by the server",
-        |c| match c.row.wire.hello_digest {
+        |c| match c.row.exchange.negotiated.hello_digest {
             HelloDigest::None => Value::Absent,
             HelloDigest::Offered => "offered".into(),
             HelloDigest::Echoed => "echoed".into(),
@@ -417,7 +387,7 @@ const OTHERS: &[Column] = &[
     )
     .absent("they said nothing")
     .restored(|row, value| {
-        row.wire.hello_digest = match value.text()? {
+        row.exchange.negotiated.hello_digest = match value.text()? {
             "offered" => HelloDigest::Offered,
             "echoed" => HelloDigest::Echoed,
             "contradicted" => HelloDigest::Contradicted,
@@ -428,36 +398,36 @@ const OTHERS: &[Column] = &[
     text(
         "certificate_compression",
         "what the server's Certificate message was compressed with: `zlib`, `brotli`, `zstd` or `abridged`",
-        |c| c.row.wire.compression.map(Compression::algorithm_name).into(),
+        |c| c.row.exchange.negotiated.compression.map(Compression::algorithm_name).into(),
     )
     .absent(NOT_COMPRESSED)
-    .restored(|row, value| restore_algorithm(&mut row.wire.compression, value)),
+    .restored(|row, value| restore_algorithm(&mut row.exchange.negotiated.compression, value)),
     whole(
         "uncompressed_certificate_bytes",
         "what the server's Certificate message has uncompressed, with its 4-byte header",
-        |c| uncompressed(c.row.wire.compression),
+        |c| uncompressed(c.row.exchange.negotiated.compression),
     )
     .absent(NOT_COMPRESSED)
-    .restored(|row, value| restore_uncompressed(&mut row.wire.compression, value)),
+    .restored(|row, value| restore_uncompressed(&mut row.exchange.negotiated.compression, value)),
     text(
         "client_certificate_compression",
         "what the client's Certificate message was compressed with",
-        |c| c.row.wire.client_compression.map(Compression::algorithm_name).into(),
+        |c| c.row.exchange.negotiated.client_compression.map(Compression::algorithm_name).into(),
     )
     .absent(NOT_COMPRESSED)
-    .restored(|row, value| restore_algorithm(&mut row.wire.client_compression, value)),
+    .restored(|row, value| restore_algorithm(&mut row.exchange.negotiated.client_compression, value)),
     whole(
         "uncompressed_client_certificate_bytes",
         "what the client's Certificate message has uncompressed, with its 4-byte header",
-        |c| uncompressed(c.row.wire.client_compression),
+        |c| uncompressed(c.row.exchange.negotiated.client_compression),
     )
     .absent(NOT_COMPRESSED)
-    .restored(|row, value| restore_uncompressed(&mut row.wire.client_compression, value)),
+    .restored(|row, value| restore_uncompressed(&mut row.exchange.negotiated.client_compression, value)),
     text(
         "chain_signal",
         "what was said of intermediates that the client has: `tls-flags`, `trust-anchors` of which the server has \
          none, or `anchored`, of which it has",
-        |c| match c.row.wire.signal {
+        |c| match c.row.exchange.negotiated.signal {
             ChainSignal::None => Value::Absent,
             signal => signal.name().into(),
         },
@@ -465,13 +435,13 @@ const OTHERS: &[Column] = &[
     .absent("nothing was said")
     .restored(|row, value| {
         let mut all = ChainSignal::ALL.into_iter();
-        row.wire.signal = all.find(|signal| Some(signal.name()) == value.text())?;
+        row.exchange.negotiated.signal = all.find(|signal| Some(signal.name()) == value.text())?;
         Some(())
     }),
     whole(
         "attempts",
         "connections that it took: of two, the first one failed, and times are since its connect()",
-        |c| match c.row.wire.failed {
+        |c| match c.row.exchange.failed {
             None => 1u32.into(),
             Some(_) => 2u32.into(),
         },
@@ -479,46 +449,14 @@ const OTHERS: &[Column] = &[
     .absent("the rows are older than this column")
     .restored(|row, value| {
         if u32::from_value(&value)? > 1 {
-            row.wire.failed.get_or_insert_default();
+            row.exchange.failed.get_or_insert_default();
         }
         Some(())
     }),
-    whole(
-        "failed_client_hello_wire_bytes",
-        "the client's first flight on the connection that failed, with record framing",
-        |c| failed(c, |failed| failed.client_hello_wire_bytes),
-    )
-    .absent(NO_FAILED)
-    .restored(|row, value| {
-        set(&mut row.wire.failed.get_or_insert_default().client_hello_wire_bytes, value)
-    }),
-    whole(
-        "failed_server_flight_wire_bytes",
-        "what the server wrote of its handshake on that connection, with record framing",
-        |c| failed(c, |failed| failed.server_flight_wire_bytes),
-    )
-    .absent(NO_FAILED)
-    .restored(|row, value| {
-        set(&mut row.wire.failed.get_or_insert_default().server_flight_wire_bytes, value)
-    }),
-    whole(
-        "failed_through_certificate_wire_bytes",
-        "all of that up to the end of its Certificate, at which the client gave up",
-        |c| failed(c, |failed| failed.through_certificate_wire_bytes),
-    )
-    .absent(NO_FAILED)
-    .restored(|row, value| {
-        set(&mut row.wire.failed.get_or_insert_default().through_certificate_wire_bytes, value)
-    }),
-    whole(
-        "failed_alert_wire_bytes",
-        "the alert with which the client gave up, with record framing",
-        |c| failed(c, |failed| failed.alert_wire_bytes),
-    )
-    .absent(NO_FAILED)
-    .restored(|row, value| {
-        set(&mut row.wire.failed.get_or_insert_default().alert_wire_bytes, value)
-    }),
+    of_failed!("failed_client_hello_wire_bytes", "the client's first flight on the connection that failed, with record framing", client_hello_wire_bytes),
+    of_failed!("failed_server_flight_wire_bytes", "what the server wrote of its handshake on that connection, with record framing", server_flight_wire_bytes),
+    of_failed!("failed_through_certificate_wire_bytes", "all of that up to the end of its Certificate, at which the client gave up", through_certificate_wire_bytes),
+    of_failed!("failed_alert_wire_bytes", "the alert with which the client gave up, with record framing", alert_wire_bytes),
 ];
 
 /// The columns after those of messages.
@@ -526,102 +464,72 @@ const REST: &[Column] = &[
     whole(
         "client_hello_segments",
         "segments that the ClientHello took",
-        |c| seen(c.row.wire.client_hello_segments),
+        |c| {
+            c.row
+                .exchange
+                .transport
+                .tcp()
+                .and_then(|tcp| tcp.client_hello_segments)
+                .into()
+        },
     )
     .absent(NOT_SEEN)
-    .restored(|row, value| set(&mut row.wire.client_hello_segments, value)),
-    whole(
+    .restored(|row, value| {
+        let mut tcp = row.exchange.transport.tcp().unwrap_or_default();
+        set(&mut tcp.client_hello_segments, value)?;
+        row.exchange.transport = Transport::Tcp(tcp);
+        Some(())
+    }),
+    of_flight!(
         "client_hello_wire_bytes",
         "the client's first flight, with record framing and early data",
-        |c| seen(c.row.wire.client_hello_wire_bytes),
-    )
-    .absent(NOT_SEEN)
-    .restored(|row, value| set(&mut row.wire.client_hello_wire_bytes, value)),
-    whole(
+        ClientHello
+    ),
+    of_flight!(
         "hello_retry_request_wire_bytes",
         "the flight with the HelloRetryRequest, with record framing",
-        |c| seen(c.row.wire.hello_retry_request_wire_bytes),
-    )
-    .absent(NOT_SEEN)
-    .restored(|row, value| set(&mut row.wire.hello_retry_request_wire_bytes, value)),
-    whole(
+        HelloRetryRequest
+    ),
+    of_flight!(
         "second_client_hello_wire_bytes",
         "the flight with the second ClientHello, with record framing",
-        |c| seen(c.row.wire.second_client_hello_wire_bytes),
-    )
-    .absent(NOT_SEEN)
-    .restored(|row, value| set(&mut row.wire.second_client_hello_wire_bytes, value)),
-    whole(
+        SecondClientHello
+    ),
+    of_flight!(
         "server_flight_wire_bytes",
         "the server's messages from ServerHello to Finished, with record framing",
-        |c| seen(c.row.wire.server_flight_wire_bytes),
-    )
-    .absent(NOT_SEEN)
-    .restored(|row, value| set(&mut row.wire.server_flight_wire_bytes, value)),
-    whole(
+        Server
+    ),
+    of_flight!(
         "client_finish_wire_bytes",
         "the client's last messages, with record framing",
-        |c| seen(c.row.wire.client_finish_wire_bytes),
-    )
-    .absent(NOT_SEEN)
-    .restored(|row, value| set(&mut row.wire.client_finish_wire_bytes, value)),
+        ClientFinish
+    ),
     whole(
         "ticket_wire_bytes",
         "the server's session tickets, with record framing",
-        |c| seen(c.row.wire.ticket_wire_bytes),
-    )
-    .absent(NOT_SEEN)
-    .restored(|row, value| set(&mut row.wire.ticket_wire_bytes, value)),
-    whole(
-        "certificates",
-        "certificates in the Certificate message",
-        |c| seen(c.row.wire.certificates),
-    )
-    .absent(NOT_SEEN)
-    .restored(|row, value| set(&mut row.wire.certificates, value)),
-    text("group", "key-exchange group negotiated", |c| {
-        c.row.wire.group.map(group_name).into()
-    })
-    .absent(NOT_SO_FAR)
-    .restored(|row, value| {
-        row.wire.group = Some(GROUPS.code_point(value.text()?)?);
-        Some(())
-    }),
-    text("cipher_suite", "cipher suite negotiated", |c| {
-        c.row.wire.cipher_suite.map(cipher_suite_name).into()
-    })
-    .absent(NOT_SO_FAR)
-    .restored(|row, value| {
-        row.wire.cipher_suite = Some(CIPHER_SUITES.code_point(value.text()?)?);
-        Some(())
-    }),
-    text("signature", "signature scheme of CertificateVerify", |c| {
-        c.row.wire.signature.map(signature_name).into()
-    })
-    .absent(NOT_SEEN)
-    .restored(|row, value| {
-        row.wire.signature = Some(SIGNATURES.code_point(value.text()?)?);
-        Some(())
-    }),
-    text(
-        "client_signature",
-        "signature scheme of the client's CertificateVerify",
-        |c| c.row.wire.client_signature.map(signature_name).into(),
+        |c| c.row.exchange.ticket_wire_bytes().into(),
     )
     .absent(NOT_SEEN)
     .restored(|row, value| {
-        row.wire.client_signature = Some(SIGNATURES.code_point(value.text()?)?);
+        let bytes = u32::from_value(&value)?;
+        row.exchange.tickets = Some(Transfer::seen(bytes as usize));
         Some(())
     }),
+    of_row!(whole "certificates", "certificates in the Certificate message", exchange.negotiated.certificates, absent NOT_SEEN),
+    of_code_point!("group", "key-exchange group negotiated", group, group_name, GROUPS, absent NOT_SO_FAR),
+    of_code_point!("cipher_suite", "cipher suite negotiated", cipher_suite, cipher_suite_name, CIPHER_SUITES, absent NOT_SO_FAR),
+    of_code_point!("signature", "signature scheme of CertificateVerify", signature, signature_name, SIGNATURES, absent NOT_SEEN),
+    of_code_point!("client_signature", "signature scheme of the client's CertificateVerify", client_signature, signature_name, SIGNATURES, absent NOT_SEEN),
     truth("resumed", "`true` if an earlier session was resumed", |c| {
-        resumed(&c.row.wire)
+        resumed(&c.row.exchange.negotiated)
     })
     .absent(NOT_SO_FAR)
-    .restored(|row, value| set(&mut row.wire.resumption, value)),
+    .restored(|row, value| set(&mut row.exchange.negotiated.resumption, value)),
     text(
         "early_data",
         "what the server did with early data: `accepted` or `refused`",
-        |c| match c.row.wire.early_data {
+        |c| match c.row.exchange.negotiated.early_data {
             EarlyData::None => Value::Absent,
             EarlyData::Accepted => "accepted".into(),
             EarlyData::Refused => "refused".into(),
@@ -629,7 +537,7 @@ const REST: &[Column] = &[
     )
     .absent("none was sent")
     .restored(|row, value| {
-        row.wire.early_data = match value.text()? {
+        row.exchange.negotiated.early_data = match value.text()? {
             "accepted" => EarlyData::Accepted,
             "refused" => EarlyData::Refused,
             _ => return None,
@@ -641,152 +549,12 @@ const REST: &[Column] = &[
         "SHA-256 of the certificates as sent, the client's after a plus sign",
         |c| c.batch.chain_digest.into(),
     ),
-    whole(
-        "client_retransmits",
-        "tcpi_total_retrans of the client at the end",
-        |c| c.row.client_tcp.map(|tcp| tcp.retransmits).into(),
-    )
-    .absent(NO_TCP)
-    .restored(|row, value| {
-        set(
-            &mut row.client_tcp.get_or_insert_default().retransmits,
-            value,
-        )
-    }),
-    whole("client_lost", "tcpi_lost of the client at the end", |c| {
-        c.row.client_tcp.map(|tcp| tcp.lost).into()
-    })
-    .absent(NO_TCP)
-    .restored(|row, value| set(&mut row.client_tcp.get_or_insert_default().lost, value)),
-    whole("client_rtt_ns", "tcpi_rtt of the client at the end", |c| {
-        c.row.client_tcp.map(|tcp| tcp.rtt).into()
-    })
-    .absent(NO_TCP)
-    .restored(|row, value| set(&mut row.client_tcp.get_or_insert_default().rtt, value)),
-    whole(
-        "client_min_rtt_ns",
-        "tcpi_min_rtt of the client at the end",
-        |c| c.row.client_tcp.map(|tcp| tcp.min_rtt).into(),
-    )
-    .absent(NO_TCP)
-    .restored(|row, value| set(&mut row.client_tcp.get_or_insert_default().min_rtt, value)),
-    whole(
-        "client_cwnd",
-        "tcpi_snd_cwnd of the client at the end, in segments",
-        |c| c.row.client_tcp.map(|tcp| tcp.cwnd).into(),
-    )
-    .absent(NO_TCP)
-    .restored(|row, value| set(&mut row.client_tcp.get_or_insert_default().cwnd, value)),
-    whole(
-        "client_mss",
-        "tcpi_snd_mss of the client at the end, in bytes",
-        |c| c.row.client_tcp.map(|tcp| tcp.mss).into(),
-    )
-    .absent(NO_TCP)
-    .restored(|row, value| set(&mut row.client_tcp.get_or_insert_default().mss, value)),
-    whole(
-        "client_segments_out",
-        "tcpi_segs_out of the client at the end",
-        |c| c.row.client_tcp.map(|tcp| tcp.segments_out).into(),
-    )
-    .absent(NO_TCP)
-    .restored(|row, value| {
-        set(
-            &mut row.client_tcp.get_or_insert_default().segments_out,
-            value,
-        )
-    }),
-    whole(
-        "client_segments_in",
-        "tcpi_segs_in of the client at the end",
-        |c| c.row.client_tcp.map(|tcp| tcp.segments_in).into(),
-    )
-    .absent(NO_TCP)
-    .restored(|row, value| {
-        set(
-            &mut row.client_tcp.get_or_insert_default().segments_in,
-            value,
-        )
-    }),
-    whole(
-        "server_retransmits",
-        "tcpi_total_retrans of the server at the end",
-        |c| c.row.server_tcp.map(|tcp| tcp.retransmits).into(),
-    )
-    .absent(NO_TCP)
-    .restored(|row, value| {
-        set(
-            &mut row.server_tcp.get_or_insert_default().retransmits,
-            value,
-        )
-    }),
-    whole("server_lost", "tcpi_lost of the server at the end", |c| {
-        c.row.server_tcp.map(|tcp| tcp.lost).into()
-    })
-    .absent(NO_TCP)
-    .restored(|row, value| set(&mut row.server_tcp.get_or_insert_default().lost, value)),
-    whole("server_rtt_ns", "tcpi_rtt of the server at the end", |c| {
-        c.row.server_tcp.map(|tcp| tcp.rtt).into()
-    })
-    .absent(NO_TCP)
-    .restored(|row, value| set(&mut row.server_tcp.get_or_insert_default().rtt, value)),
-    whole(
-        "server_min_rtt_ns",
-        "tcpi_min_rtt of the server at the end",
-        |c| c.row.server_tcp.map(|tcp| tcp.min_rtt).into(),
-    )
-    .absent(NO_TCP)
-    .restored(|row, value| set(&mut row.server_tcp.get_or_insert_default().min_rtt, value)),
-    whole(
-        "server_cwnd",
-        "tcpi_snd_cwnd of the server at the end, in segments",
-        |c| c.row.server_tcp.map(|tcp| tcp.cwnd).into(),
-    )
-    .absent(NO_TCP)
-    .restored(|row, value| set(&mut row.server_tcp.get_or_insert_default().cwnd, value)),
-    whole(
-        "server_mss",
-        "tcpi_snd_mss of the server at the end, in bytes",
-        |c| c.row.server_tcp.map(|tcp| tcp.mss).into(),
-    )
-    .absent(NO_TCP)
-    .restored(|row, value| set(&mut row.server_tcp.get_or_insert_default().mss, value)),
-    whole(
-        "server_segments_out",
-        "tcpi_segs_out of the server at the end",
-        |c| c.row.server_tcp.map(|tcp| tcp.segments_out).into(),
-    )
-    .absent(NO_TCP)
-    .restored(|row, value| {
-        set(
-            &mut row.server_tcp.get_or_insert_default().segments_out,
-            value,
-        )
-    }),
-    whole(
-        "server_segments_in",
-        "tcpi_segs_in of the server at the end",
-        |c| c.row.server_tcp.map(|tcp| tcp.segments_in).into(),
-    )
-    .absent(NO_TCP)
-    .restored(|row, value| {
-        set(
-            &mut row.server_tcp.get_or_insert_default().segments_in,
-            value,
-        )
-    }),
-    whole(
-        "link_lateness_ns",
-        "latest delivery of a packet, behind the link's time for it",
-        |c| c.row.lateness.link.into(),
-    )
-    .restored(|row, value| set(&mut row.lateness.link, value)),
-    whole(
-        "endpoint_wait_ns",
-        "waiting for other connections' work, summed",
-        |c| c.row.lateness.endpoint.into(),
-    )
-    .restored(|row, value| set(&mut row.lateness.endpoint, value)),
+];
+
+/// The last columns.
+const ADDED: &[Column] = &[
+    of_row!(whole "link_lateness_ns", "latest delivery of a packet, behind the link's time for it", lateness.link),
+    of_row!(whole "endpoint_wait_ns", "waiting for other connections' work, summed", lateness.endpoint),
 ];
 
 const fn text(
@@ -879,7 +647,7 @@ impl Column {
             Restore::Row(restore) => restore(row, value),
             Restore::Message(message) => {
                 let bytes = u32::from_value(&value)?;
-                row.wire.messages.set(message, Some(bytes));
+                row.exchange.handshake.messages.set(message, Some(bytes));
                 (bytes <= MOST_MESSAGE).then_some(())
             }
         }
@@ -889,7 +657,13 @@ impl Column {
     pub(super) fn value<'a>(&self, connection: &'a Connection<'a>) -> Value<'a> {
         match self.value.source {
             Source::Connection(value) => value(connection),
-            Source::Message(message) => connection.row.wire.messages.get(message).into(),
+            Source::Message(message) => connection
+                .row
+                .exchange
+                .handshake
+                .messages
+                .get(message)
+                .into(),
             Source::Cell(parameter) => match parameter.value(connection.cell()) {
                 None => Value::Absent,
                 Some(ParameterValue::Text(text)) => text.into(),
@@ -994,11 +768,6 @@ fn restore_uncompressed(compression: &mut Option<Compression>, value: Value<'_>)
     )
 }
 
-fn failed(connection: &Connection<'_>, of: fn(&FailedAttempt) -> u32) -> Value<'static> {
-    let failed = connection.row.wire.failed.as_ref();
-    failed.map(of).into()
-}
-
 fn record_size(size: RecordSize) -> Value<'static> {
     match size {
         RecordSize::FirstSegment => "auto".into(),
@@ -1031,18 +800,31 @@ fn cause(outcome: &Outcome) -> Value<'static> {
     }
 }
 
-/// A message of no bytes was not seen.
-fn seen(number: u32) -> Value<'static> {
-    (number > 0).then_some(number).into()
-}
-
 /// Of a handshake that did not get so far, nothing is known.
-fn resumed(wire: &Wire) -> Value<'static> {
-    match (wire.group, wire.resumption) {
+fn resumed(negotiated: &Negotiated) -> Value<'static> {
+    match (negotiated.group, negotiated.resumption) {
         (_, Resumption::Resumed) => true.into(),
         (Some(_), Resumption::Full) => false.into(),
         (None, Resumption::Full) => Value::Absent,
     }
+}
+
+/// What a browser saw: a row with something of it is of a load.
+fn load_of(row: &mut Row) -> &mut PageLoad {
+    if let Measurement::Transfer = row.measurement {
+        row.measurement = Measurement::Load(PageLoad::default());
+    }
+    match &mut row.measurement {
+        Measurement::Load(load) => load,
+        Measurement::Transfer => unreachable!("it was made a load"),
+    }
+}
+
+/// A flight on the wire, whose messages stand in columns before it.
+fn see(row: &mut Row, flight: HandshakeFlight, value: Value<'_>) -> Option<()> {
+    let bytes = u32::from_value(&value)?;
+    row.exchange.handshake.see(flight, Some(bytes));
+    Some(())
 }
 
 fn set<T: FromValue>(field: &mut T, value: Value<'_>) -> Option<()> {

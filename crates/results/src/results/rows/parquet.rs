@@ -27,7 +27,7 @@ use sha2::{Digest, Sha256};
 
 use super::described::descriptions;
 use super::{Batch, COLUMNS, Column, Kind, Presence, Value};
-use crate::results::{Dns, Lateness, Outcome, PageLoad, Row, Times, Wire};
+use crate::results::{Dns, Exchange, Lateness, Measurement, Outcome, Row, Times, TransportStats};
 use crate::study::bounded_parquet::{BoundedParquet, Bounds, unless_it_panics};
 
 /// Where the document is in the metadata.
@@ -594,11 +594,10 @@ fn blank() -> Row {
         block: 0,
         outcome: Outcome::Completed,
         times: Times::default(),
-        wire: Wire::default(),
+        exchange: Exchange::default(),
         dns: Dns::default(),
-        page: PageLoad::default(),
-        client_tcp: None,
-        server_tcp: None,
+        measurement: Measurement::Transfer,
+        transport: TransportStats::default(),
         lateness: Lateness::default(),
     }
 }

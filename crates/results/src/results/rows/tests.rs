@@ -8,7 +8,7 @@ use lastbyte_link::Direction;
 use super::columns::COLUMNS;
 use super::*;
 use crate::results::fixtures::{CLASSICAL, HYBRID, cell, experiment, failed, samples};
-use crate::results::{Outcome, Times, Wire};
+use crate::results::{Exchange, Outcome, Times, TransportStats};
 
 const ORIGIN: Origin<'_> = Origin {
     study: "trees",
@@ -63,9 +63,8 @@ fn connections_that_completed_failed_and_timed_out() {
     samples[1].rows[1] = Row {
         outcome: Outcome::TimedOut,
         times: Times::default(),
-        wire: Wire::default(),
-        client_tcp: None,
-        server_tcp: None,
+        exchange: Exchange::default(),
+        transport: TransportStats::default(),
         ..samples[1].rows[1].clone()
     };
     samples[1].engine.validity = Validity::Invalid("too busy".into());
@@ -134,9 +133,8 @@ fn what_is_no_row_s_own_is_common_to_all_rows() {
         sample.rows[2] = Row {
             outcome: Outcome::TimedOut,
             times: Times::default(),
-            wire: Wire::default(),
-            client_tcp: None,
-            server_tcp: None,
+            exchange: Exchange::default(),
+            transport: TransportStats::default(),
             ..sample.rows[2].clone()
         };
         let batch = Batch::new(ORIGIN, &experiment, &sample).unwrap();

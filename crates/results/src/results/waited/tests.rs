@@ -56,7 +56,7 @@ fn each_step_adds_what_it_takes() {
         // Some of the last packets of a flight are on their way while the next ones are made.
         let last = more(|times| times.ttlb);
         assert!((response - Duration::from_micros(50)..=response).contains(&last));
-        assert_eq!(waited.wire, row.wire);
+        assert_eq!(waited.exchange, row.exchange);
     }
     assert_eq!(waited.engine.cpu_costs, Some(costs()));
     assert!(waited.engine.beside.is_empty());

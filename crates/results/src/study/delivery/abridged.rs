@@ -11,9 +11,10 @@ use super::{
     Certificates, Delivery, DeliveryKey, DeliveryProblem, Kind, Lengths, OnWire, OtherStack, Spec,
     Way, check_stacks, key,
 };
-use crate::row::{Dns, Wire};
+use crate::row::Dns;
 use crate::study::Arm;
 use crate::study::value::ValueError;
+use lastbyte_exchange::Exchange;
 
 /// What each side knows beforehand.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -72,8 +73,11 @@ fn file(text: &str) -> Result<PathBuf, ValueError> {
     }
 }
 
-fn is_abridged(wire: &Wire) -> bool {
-    let both = [wire.compression, wire.client_compression];
+fn is_abridged(wire: &Exchange) -> bool {
+    let both = [
+        wire.negotiated.compression,
+        wire.negotiated.client_compression,
+    ];
     let mut found = both.into_iter().flatten();
     found.any(|compression| compression.algorithm == ABRIDGED)
 }
@@ -156,7 +160,7 @@ impl Kind for Abridged {
         )
     }
 
-    fn check_handshake(&self, _: &Arm, wire: &Wire, _: &Dns) -> Result<Certificates, Mismatch> {
+    fn check_handshake(&self, _: &Arm, wire: &Exchange, _: &Dns) -> Result<Certificates, Mismatch> {
         match is_abridged(wire) {
             true => Ok(Certificates::Whole),
             false => Err(Mismatch::Unabridged),

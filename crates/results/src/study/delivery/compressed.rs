@@ -10,9 +10,10 @@ use super::{
     Certificates, Delivery, DeliveryKey, DeliveryProblem, Kind, Lengths, OnWire, OtherStack, Spec,
     Way, check_stacks, key,
 };
-use crate::row::{Compression, Dns, Wire};
+use crate::row::Dns;
 use crate::study::Arm;
 use crate::study::value::ValueError;
+use lastbyte_exchange::{Compression, Exchange};
 
 /// What each side can compress with, and decompress.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,7 +64,10 @@ pub(super) static SPEC: Spec = Spec {
         by: "by compress_certificate",
     }],
     trace: |wire, _| {
-        let both = [wire.compression, wire.client_compression];
+        let both = [
+            wire.negotiated.compression,
+            wire.negotiated.client_compression,
+        ];
         let mut compressed = both.into_iter().flatten();
         let found = compressed.any(|compression| compression.algorithm != ABRIDGED);
         found.then_some("got certificates compressed")
@@ -230,10 +234,10 @@ impl Kind for Compressed {
         }
     }
 
-    fn check_handshake(&self, _: &Arm, wire: &Wire, _: &Dns) -> Result<Certificates, Mismatch> {
-        self.check("its", wire.compression)?;
+    fn check_handshake(&self, _: &Arm, wire: &Exchange, _: &Dns) -> Result<Certificates, Mismatch> {
+        self.check("its", wire.negotiated.compression)?;
         if wire.client_certificate_bytes() > 0 {
-            self.check("its client's", wire.client_compression)?;
+            self.check("its client's", wire.negotiated.client_compression)?;
         }
         Ok(Certificates::Whole)
     }

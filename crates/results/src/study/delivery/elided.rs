@@ -11,9 +11,10 @@ use super::{
     Certificates, Delivery, DeliveryKey, DeliveryProblem, Kind, Lengths, OnWire, OtherStack, Spec,
     Way, check_stacks, key,
 };
-use crate::row::{ChainSignal, Dns, Wire};
+use crate::row::Dns;
 use crate::study::value::{ValueError, one_of};
 use crate::study::{Arm, ArmChain};
+use lastbyte_exchange::{ChainSignal, Exchange};
 
 /// What the client says, and what it has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -76,7 +77,7 @@ pub(super) static SPEC: Spec = Spec {
             by: "by trust_anchors",
         },
     ],
-    trace: |wire, _| match wire.signal {
+    trace: |wire, _| match wire.negotiated.signal {
         ChainSignal::TlsFlags => Some("said that it has intermediates"),
         // Of anchors, others speak, too.
         ChainSignal::None | ChainSignal::TrustAnchors | ChainSignal::Anchored => None,
@@ -115,14 +116,14 @@ impl Elided {
         on_wire.collect()
     }
 
-    fn check_signal(&self, wire: &Wire) -> Result<(), Mismatch> {
+    fn check_signal(&self, wire: &Exchange) -> Result<(), Mismatch> {
         // What is said depends on no chain.
         let last = self.0.handshakes(1).pop().unwrap_or_default();
         let expected = self.signal(&last);
-        match wire.signal == expected {
+        match wire.negotiated.signal == expected {
             true => Ok(()),
             false => Err(Mismatch::Signal {
-                said: wire.signal,
+                said: wire.negotiated.signal,
                 of: "intermediates that its client has",
                 asked: expected,
             }),
@@ -205,10 +206,15 @@ impl Kind for Elided {
         }
     }
 
-    fn check_handshake(&self, arm: &Arm, wire: &Wire, _: &Dns) -> Result<Certificates, Mismatch> {
+    fn check_handshake(
+        &self,
+        arm: &Arm,
+        wire: &Exchange,
+        _: &Dns,
+    ) -> Result<Certificates, Mismatch> {
         self.check_signal(wire)?;
         let ArmChain::Made(spec) = &arm.chain else {
-            return match (self.0.client, wire.certificates) {
+            return match (self.0.client, wire.negotiated.certificate_count()) {
                 (Held::Stale, _) | (Held::Current, 1) => Ok(Certificates::Rest),
                 (_, count) => Err(Mismatch::Certificates {
                     got: count as usize,
@@ -220,7 +226,7 @@ impl Kind for Elided {
         let Some(expected) = handshakes.last() else {
             return Ok(Certificates::Whole);
         };
-        let count = wire.certificates as usize;
+        let count = wire.negotiated.certificate_count() as usize;
         if count != expected.certificates {
             return Err(Mismatch::Certificates {
                 got: count,

@@ -4,7 +4,7 @@ use lastbyte_sizes::{Group, KeyAlgorithm};
 use thiserror::Error;
 
 use super::problem::MtcProblem;
-use crate::row::{ChainSignal, HelloDigest};
+use lastbyte_exchange::{ChainSignal, HelloDigest};
 
 /// What a connection did otherwise than its arm says: the end of a sentence that begins with the connection.
 #[derive(Debug, Error)]

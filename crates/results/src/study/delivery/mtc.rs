@@ -24,9 +24,10 @@ use super::{
     Certificates, Delivery, DeliveryKey, DeliveryProblem, Kind, Lengths, OnWire, OtherStack, Spec,
     Way, check_stacks, key,
 };
-use crate::row::{ChainSignal, Dns, Wire};
+use crate::row::Dns;
 use crate::study::value::{ValueError, one_of};
 use crate::study::{Arm, ArmChain};
+use lastbyte_exchange::{ChainSignal, Exchange};
 
 /// What the server has of its certificate, what clients have of the log, and what they say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -460,21 +461,26 @@ impl Kind for Mtc {
         }
     }
 
-    fn check_handshake(&self, arm: &Arm, wire: &Wire, _: &Dns) -> Result<Certificates, Mismatch> {
+    fn check_handshake(
+        &self,
+        arm: &Arm,
+        wire: &Exchange,
+        _: &Dns,
+    ) -> Result<Certificates, Mismatch> {
         let expected = match self.hello {
             Hello::Nothing => ChainSignal::None,
             Hello::Anchors | Hello::Empty => ChainSignal::Anchored,
         };
-        if wire.signal != expected {
+        if wire.negotiated.signal != expected {
             return Err(Mismatch::Signal {
-                said: wire.signal,
+                said: wire.negotiated.signal,
                 of: "anchors",
                 asked: expected,
             });
         }
-        if wire.certificates != 1 {
+        if wire.negotiated.certificate_count() != 1 {
             return Err(Mismatch::Certificates {
-                got: wire.certificates as usize,
+                got: wire.negotiated.certificate_count() as usize,
                 asked: 1,
             });
         }

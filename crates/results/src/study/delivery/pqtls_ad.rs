@@ -9,9 +9,10 @@ use super::mismatch::Mismatch;
 use super::{
     Certificates, Delivery, DeliveryKey, DeliveryProblem, Kind, Lengths, OnWire, Spec, Way, key,
 };
-use crate::row::{Dns, HelloDigest, Wire};
+use crate::row::Dns;
 use crate::study::Arm;
 use crate::study::value::{ValueError, one_of};
+use lastbyte_exchange::{Exchange, HelloDigest};
 
 /// What DNS delivers, and how far it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -142,7 +143,7 @@ pub(super) static SPEC: Spec = Spec {
         said: None,
         by: "by an extension of its own",
     }],
-    trace: |wire, dns| match (dns.outcome, wire.hello_digest) {
+    trace: |wire, dns| match (dns.outcome, wire.negotiated.hello_digest) {
         (Some(_), _) => Some("asked DNS"),
         (None, HelloDigest::None) => None,
         (None, _) => Some("said in its hellos what DNS delivered"),
@@ -245,7 +246,12 @@ impl Kind for PqtlsAd {
         }
     }
 
-    fn check_handshake(&self, _: &Arm, wire: &Wire, dns: &Dns) -> Result<Certificates, Mismatch> {
+    fn check_handshake(
+        &self,
+        _: &Arm,
+        wire: &Exchange,
+        dns: &Dns,
+    ) -> Result<Certificates, Mismatch> {
         let Some(outcome) = dns.outcome else {
             return Err(Mismatch::NoOutcome);
         };
@@ -255,9 +261,9 @@ impl Kind for PqtlsAd {
             Outcome::RefusedByServer => HelloDigest::Offered,
             _ => HelloDigest::None,
         };
-        if wire.hello_digest != expected {
+        if wire.negotiated.hello_digest != expected {
             return Err(Mismatch::Digest {
-                got: wire.hello_digest,
+                got: wire.negotiated.hello_digest,
                 asked: expected,
             });
         }

@@ -1,0 +1,97 @@
+//! What one end sends at once: messages or application data.
+
+use lastbyte_sizes::framing::{MAX_PLAINTEXT, MSS, RECORD_OVERHEAD};
+
+use crate::Writes;
+
+/// What one end sends before it waits for the other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Transfer {
+    /// Messages with their headers, or application data, in bytes.
+    pub payload: usize,
+    /// How that is cut.
+    pub cut: Cut,
+    /// In which writes it leaves; none where that is not known, which is as if it were one.
+    pub writes: Option<Writes>,
+}
+
+/// How payload is cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cut {
+    /// Into records of these sizes, at most.
+    Records(Records),
+    /// As it was seen: so many bytes of records around it, and of what is no payload.
+    Around(usize),
+}
+
+/// How application data are cut into TLS records, in bytes of payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Records {
+    /// What the first record holds.
+    pub first: usize,
+    /// What each later record holds.
+    pub later: usize,
+}
+
+impl Transfer {
+    /// Application data in records of these sizes, in one write as far as is known.
+    #[must_use]
+    pub fn of_records(payload: usize, records: Records) -> Transfer {
+        Transfer {
+            payload,
+            cut: Cut::Records(records),
+            writes: None,
+        }
+    }
+
+    /// What was seen to have so many bytes on the wire, however many of those are payload.
+    #[must_use]
+    pub fn seen(wire_bytes: usize) -> Transfer {
+        Transfer {
+            payload: 0,
+            cut: Cut::Around(wire_bytes),
+            writes: None,
+        }
+    }
+
+    /// The same in these writes.
+    #[must_use]
+    pub fn in_writes(self, writes: Option<Writes>) -> Transfer {
+        Transfer { writes, ..self }
+    }
+}
+
+impl Records {
+    /// Records that hold as much as they can.
+    #[must_use]
+    pub fn whole() -> Records {
+        Records {
+            first: MAX_PLAINTEXT,
+            later: MAX_PLAINTEXT,
+        }
+    }
+
+    /// The bytes on the wire of `payload` bytes.
+    #[must_use]
+    pub fn wire_bytes(&self, payload: usize) -> usize {
+        let first = payload.min(self.first.max(1));
+        let later = (payload - first).div_ceil(self.later.max(1));
+        payload + RECORD_OVERHEAD * (later + usize::from(first > 0))
+    }
+
+    /// The bytes on the wire of the first record of `payload` bytes.
+    #[must_use]
+    pub fn first_wire_bytes(&self, payload: usize) -> usize {
+        self.wire_bytes(payload.min(self.first.max(1)))
+    }
+}
+
+impl Default for Records {
+    /// As large sites do: the first record fills one segment, the others hold as much as records can.
+    fn default() -> Records {
+        Records {
+            first: MSS - RECORD_OVERHEAD,
+            later: MAX_PLAINTEXT,
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! What carries an exchange, and what that makes of it.
+
+use crate::{Cut, Records, Transfer, Unit, Writes};
+
+/// What carries a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transport {
+    /// TLS records in a stream of TCP.
+    Tcp(Tcp),
+}
+
+/// What was seen of TCP besides what it carries.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tcp {
+    /// Segments that the client's first flight takes; none if its MSS is not known.
+    pub client_hello_segments: Option<u32>,
+}
+
+impl Default for Transport {
+    fn default() -> Transport {
+        Transport::Tcp(Tcp::default())
+    }
+}
+
+/// Something as it is on the wire, in bytes of what packets carry.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Framed {
+    /// All of it.
+    pub bytes: usize,
+    /// What has to be there before anything of it can be read: its first record.
+    pub first: usize,
+    /// The writes that it leaves in; none where they are not known.
+    pub writes: Vec<usize>,
+}
+
+impl Transport {
+    /// TCP, if it is that.
+    pub fn tcp(self) -> Option<Tcp> {
+        match self {
+            Transport::Tcp(tcp) => Some(tcp),
+        }
+    }
+
+    /// What a transfer is on the wire.
+    #[must_use]
+    pub fn framed(self, transfer: &Transfer) -> Framed {
+        match self {
+            Transport::Tcp(_) => in_records(transfer),
+        }
+    }
+}
+
+fn in_records(transfer: &Transfer) -> Framed {
+    let Transfer {
+        payload,
+        cut,
+        writes,
+    } = transfer;
+    match (cut, writes) {
+        (Cut::Records(records), Some(writes)) if writes.unit() == Unit::Payload => {
+            written(*payload, *records, writes)
+        }
+        (cut, writes) => {
+            let (bytes, first) = match cut {
+                Cut::Records(records) => {
+                    let bytes = records.wire_bytes(*payload);
+                    (bytes, records.first_wire_bytes(*payload))
+                }
+                Cut::Around(around) => (payload + around, payload + around),
+            };
+            let writes = (writes.as_ref()).map_or_else(Vec::new, |writes| writes.of(bytes));
+            // No record ends behind the write that it begins in.
+            let first = writes.first().map_or(first, |write| first.min(*write));
+            Framed {
+                bytes,
+                first,
+                writes,
+            }
+        }
+    }
+}
+
+/// Writes that begin a record each, all of them as large as later ones.
+fn written(payload: usize, records: Records, writes: &Writes) -> Framed {
+    let records = Records {
+        first: records.later,
+        ..records
+    };
+    let parts = writes.of(payload);
+    let first = parts.first().copied().unwrap_or_default();
+    let writes: Vec<usize> = parts.iter().map(|part| records.wire_bytes(*part)).collect();
+    Framed {
+        bytes: writes.iter().sum(),
+        first: records.first_wire_bytes(first),
+        writes,
+    }
+}
