@@ -725,19 +725,19 @@ fn last_clause(differences: &Differences<'_>, percentile: Percentile, comes: &st
     comes + &because_of_the_window(&shown, percentile) + &unsure + &differences.elsewhere()
 }
 
-/// `, by 0.7 % to 20 % later at loss 3%, 50KiB`: where there is a difference whose size is luck's.
+/// `, 20 % [0.7, 20] later at loss 3%, 50KiB`: where there is a difference whose size is luck's.
 fn amounts_that_luck_hides(unsure: &[&Difference<'_>], cases: usize) -> String {
     let amount = |difference: &&Difference<'_>| {
         let (low, high) = (difference.interval.low?.0, difference.interval.high?.0);
-        let way = if low >= 0.0 { "later" } else { "earlier" };
-        let [least, most] = if low >= 0.0 {
-            [low, high]
-        } else {
-            [-high, -low]
+        let (way, least, most) = match low >= 0.0 {
+            true => ("later", low, high),
+            false => ("earlier", -high, -low),
         };
-        let [least, most] = [least, most].map(|bound| percent(Percent(bound)));
+        let [size, least, most] =
+            [difference.increase.0.abs(), least, most].map(|number| percent(Percent(number)));
+        let least = least.trim_end_matches(" %");
         Some(format!(
-            ", {least} to {most} {way} at {}",
+            ", {size} {way} at {} (from {least} to {most})",
             place(difference.cell)
         ))
     };
