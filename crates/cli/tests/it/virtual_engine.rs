@@ -1095,6 +1095,57 @@ data = "0KiB"
     }
 }
 
+/// Setting up a connection takes the server as long over either emulation: here so long that no round trip hides it.
+#[test]
+fn every_emulation_has_servers_take_their_time() {
+    const TAKEN: Duration = Duration::from_millis(50);
+    let place = Place::new(
+        r#"
+cpu = "calibrated"
+connections = 3
+[arm.a]
+tls = "x25519/rsa-2048"
+[link.l]
+rtt = "0ms"
+[[measure]]
+id = "netem"
+data = "0KiB"
+[[measure]]
+id = "link"
+emulation = "link"
+data = "0KiB"
+"#,
+    );
+    // What a step takes on this machine is kept in a file, which the test changes.
+    let cache = place.path("cache");
+    fs::create_dir(&cache).unwrap();
+    let kernel = Store::default_dir().unwrap().join("kernel");
+    std::os::unix::fs::symlink(kernel, cache.join("kernel")).unwrap();
+    succeed(place.run("as-it-is").env("LASTBYTE_CACHE", &cache));
+    let machines = fs::read_dir(cache.join("calibration")).unwrap();
+    let files = machines.flat_map(|machine| fs::read_dir(machine.unwrap().path()).unwrap());
+    for file in files.map(|file| file.unwrap().path()) {
+        let mut kept: serde_json::Value =
+            serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
+        let spread = kept["server_setup"].as_object_mut().unwrap();
+        for time in spread.values_mut() {
+            *time = (TAKEN.as_nanos() as u64).into();
+        }
+        fs::write(&file, kept.to_string()).unwrap();
+    }
+    succeed(place.run("slow").env("LASTBYTE_CACHE", &cache));
+    let measured = place.measured("slow");
+    let rows = measured[0].rows.iter().zip(&measured[1].rows);
+    for (netem, link) in rows {
+        let [netem, link] = [netem, link].map(|row| row.times.handshake.unwrap());
+        assert!(netem > TAKEN, "{netem:?}");
+        assert!(
+            netem.abs_diff(link) < Duration::from_millis(1),
+            "{netem:?} with netem, {link:?} with the emulator"
+        );
+    }
+}
+
 /// What a container's seccomp profile refuses.
 #[derive(Clone, Copy)]
 enum Refused {

@@ -21,9 +21,9 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
 
-use super::endpoint::Attempt;
 use super::inspection::{Seen, Tap};
 use super::shared::{Shared, end};
+use super::socket::Attempt;
 use super::surroundings::client_slot;
 use super::sys;
 

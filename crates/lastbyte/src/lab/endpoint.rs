@@ -1,129 +1,93 @@
-//! The endpoints' loop: one thread drives the clients and the server of a block.
+//! The endpoints' loop: one thread drives clients and servers, pair by pair.
+//!
+//! There is one loop for all engines. Who starts connections, and when, is told from outside, and so is how the loop
+//! [sleeps](Waking).
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
-use std::ffi::OsString;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener, TcpStream};
-use std::os::fd::AsRawFd;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::os::fd::{AsFd, AsRawFd};
 use std::time::Duration;
 
-use lastbyte_link::{Side, Time, mix};
+use lastbyte_link::{Side, Time};
 use lastbyte_tls::{Connection, Retry, Stack};
 use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
-use nix::sys::socket::{
-    AddressFamily, Backlog, SockFlag, SockType, SockaddrIn, bind, connect, listen, setsockopt,
-    socket, sockopt,
-};
+use nix::sys::socket::{SockaddrIn, bind, connect};
+use nix::sys::time::TimeSpec;
+use nix::sys::timerfd::{self, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
 
 use super::LabError;
 use super::channel::{Input, SCRATCH, TcpChannel};
 use super::connection::{
-    EndedConnection, KernelClock, Next, Pair, could_not_connect, could_not_resolve,
+    EndedConnection, KernelClock, Next, Pair, could_not_connect, could_not_resolve, spend,
 };
 use super::delivery::{Lookup, PreparedDelivery};
 use super::dns::{FIRST, Resolver, ResolverAnswer};
 use super::exchange::{Exchange, Turn};
 use super::shared::Shared;
 use super::shortcuts::Shortcuts;
-use super::starts::Starts;
-use super::surroundings::{SERVER, Surroundings, client_address, client_slot};
+use super::socket::{Attempt, client_socket_address, open_socket, server_socket_address};
+use super::surroundings::{SERVER, client_address, client_slot};
 use super::sys;
 use crate::results::Outcome;
-use crate::study::Congestion;
+use crate::study::{Congestion, Preset};
 
-const SERVER_PORT: u16 = 443;
-const CLIENT_PORT: u16 = 20_000;
-const SECOND_CLIENT_PORT: u16 = CLIENT_PORT + 1;
-const BACKLOG: i32 = 4096;
-/// How long the loop sleeps at most, so that it notices an interrupt.
+/// How long a loop that may be interrupted sleeps at most, so that it notices.
 const MAX_SLEEP: Duration = Duration::from_millis(100);
 
-/// What the endpoints do in one block.
-pub(crate) struct Load<'a> {
-    pub(crate) stack: &'a dyn Stack,
+/// What all connections of a loop have in common.
+#[derive(Clone, Copy)]
+pub(crate) struct Settings<'a> {
     /// What DNS delivers.
     pub(crate) delivery: Option<&'a PreparedDelivery>,
-    /// Index of the first connection.
-    pub(crate) first_index: u32,
-    pub(crate) exchange: Exchange,
     pub(crate) congestion: Congestion,
-    /// Connections in all.
-    pub(crate) connections: u32,
-    /// Connections at once.
-    pub(crate) concurrency: u32,
-    /// About how long one connection takes: starts are spread over it.
-    pub(crate) duration: Duration,
+    pub(crate) preset: Preset,
     pub(crate) timeout: Duration,
-    pub(crate) starts: Starts,
     pub(crate) shortcuts: Shortcuts,
-    /// For the gaps between connections only.
-    pub(crate) seed: u64,
+    /// Who else is at the sockets.
+    pub(crate) shared: &'a Shared,
 }
 
-/// How the endpoints fared in a block.
-pub(crate) struct EndpointReport {
-    /// By slot; those that an interrupt cut off are absent.
-    pub(crate) finished: Vec<Option<EndedConnection>>,
-    /// CPU time of the endpoints, the kernel's work in their system calls included.
-    pub(crate) cpu: Duration,
+/// What one connection does.
+#[derive(Clone, Copy)]
+pub(crate) struct Plan<'a> {
+    pub(crate) stack: &'a dyn Stack,
+    pub(crate) exchange: Exchange,
 }
 
-/// Runs all connections of a block. A server that is not ours runs already. `ended` hears of each one that has. `resolver`
-/// is there if DNS delivers something.
-pub(crate) fn run(
-    surroundings: &Surroundings,
-    load: &Load<'_>,
-    resolver: Option<Resolver>,
-    shared: &Shared,
-    interrupt: &AtomicBool,
-    ended: &dyn Fn(),
-) -> Result<EndpointReport, LabError> {
-    let listener = match load.exchange.server.is_foreign() {
-        true => None,
-        false => {
-            surroundings.server.enter()?;
-            Some(listen_on(load.congestion).map_err(LabError::Socket)?)
-        }
-    };
-    surroundings.client.enter()?;
-    let mut endpoints =
-        Endpoints::new(load, resolver, shared, listener).map_err(LabError::Socket)?;
-    let before = sys::thread_cpu_time();
-    endpoints.run(interrupt, ended)?;
-    Ok(EndpointReport {
-        finished: endpoints.finished,
-        cpu: sys::thread_cpu_time() - before,
-    })
-}
-
-struct Endpoints<'a> {
-    load: &'a Load<'a>,
-    shared: &'a Shared,
+/// Both ends of all connections.
+pub(crate) struct Endpoints<'a> {
+    settings: Settings<'a>,
+    waking: Waking,
+    epoll: Epoll,
     /// Our own server's.
     listener: Option<TcpListener>,
-    epoll: Epoll,
     resolver: Option<Resolver>,
-    /// Connections whose server's address is not known yet.
-    lookups: Vec<Option<Lookup<'a>>>,
-    pairs: Vec<Option<Pair<'a>>>,
-    /// Where their servers are.
-    servers: Vec<Ipv4Addr>,
-    finished: Vec<Option<EndedConnection>>,
-    /// When the next connections start.
-    starts: BinaryHeap<Reverse<Time>>,
+    /// By slot.
+    running: BTreeMap<u32, Box<Running<'a>>>,
+    /// By slot, until it is [taken](Endpoints::take).
+    finished: BTreeMap<u32, EndedConnection>,
+    /// The slot that started last.
+    latest: u32,
     /// Deadlines of started connections, which are in order: all have one timeout.
     deadlines: VecDeque<(Time, u32)>,
     /// When clients have thought long enough.
     thoughts: BinaryHeap<Reverse<(Time, u32)>>,
-    next_slot: u32,
     ended: u32,
-    /// Since when the loop has not been idle.
-    busy_since: Time,
-    gaps: Gaps,
     scratch: Vec<u8>,
+}
+
+/// A connection that has started.
+struct Running<'a> {
+    plan: Plan<'a>,
+    /// As long as its server's address is not known.
+    lookup: Option<Lookup<'a>>,
+    /// From `connect()` on.
+    pair: Option<Pair<'a>>,
+    /// Where its server is.
+    server: Ipv4Addr,
 }
 
 /// A client that called `connect()`.
@@ -134,179 +98,326 @@ struct Call {
     connecting: Result<(), Errno>,
 }
 
+/// How a loop sleeps until something is due.
+pub(crate) enum Waking {
+    /// Where connections share it, and the clock is the machine's: for whole milliseconds, and never for long. What comes
+    /// while it works, waits.
+    Timeout {
+        /// Since when it has not been idle.
+        busy_since: Time,
+    },
+    /// Where the clock is virtual, and connections follow each other: to the nanosecond.
+    Timer {
+        timer: TimerFd,
+        /// What that is set to.
+        alarm: Option<Time>,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Event {
     Accept,
     Resolver,
-    Ready { slot: u32, end: Side },
+    /// A thought or a deadline.
+    Due,
+    Ready {
+        slot: u32,
+        end: Side,
+    },
+}
+
+impl Waking {
+    /// By epoll's own timeout.
+    pub(crate) fn timeout() -> Self {
+        Self::Timeout {
+            busy_since: sys::now(),
+        }
+    }
+
+    /// By a timer of the kernel.
+    pub(crate) fn timer() -> io::Result<Self> {
+        let clock = timerfd::ClockId::CLOCK_MONOTONIC;
+        let timer = TimerFd::new(clock, TimerFlags::TFD_CLOEXEC)?;
+        Ok(Self::Timer { timer, alarm: None })
+    }
+
+    /// Waits for events, or until something else is due. Gives how many there are.
+    fn wait(
+        &mut self,
+        epoll: &Epoll,
+        until: Option<Time>,
+        shortcuts: Shortcuts,
+        events: &mut [EpollEvent],
+    ) -> io::Result<usize> {
+        match self {
+            Self::Timeout { busy_since } => {
+                let count = wait(epoll, events, EpollTimeout::ZERO)?;
+                if count > 0 {
+                    return Ok(count);
+                }
+                let now = sys::now();
+                let timeout = until.map_or(MAX_SLEEP, |until| until.since(now).min(MAX_SLEEP));
+                // Rounded up: a loop that wakes a little too early would spin.
+                let timeout = u16::try_from(timeout.as_micros().div_ceil(1000));
+                let timeout = EpollTimeout::from(timeout.unwrap_or(u16::MAX));
+                let count = wait(epoll, events, timeout)?;
+                *busy_since = sys::now();
+                Ok(count)
+            }
+            Self::Timer { timer, alarm } => {
+                if let Some(until) = until
+                    && shortcuts.known(*alarm) != Some(until)
+                {
+                    let at = TimeSpec::from_duration(Duration::from_nanos(until.0));
+                    let flags = TimerSetTimeFlags::TFD_TIMER_ABSTIME;
+                    timer.set(Expiration::OneShot(at), flags)?;
+                    *alarm = Some(until);
+                }
+                wait(epoll, events, EpollTimeout::NONE)
+            }
+        }
+    }
+
+    /// Since when a step could have been taken, if this loop has others wait.
+    fn idle_since(&self) -> Option<Time> {
+        match self {
+            Self::Timeout { busy_since } => Some(*busy_since),
+            Self::Timer { .. } => None,
+        }
+    }
+}
+
+fn wait(epoll: &Epoll, events: &mut [EpollEvent], timeout: EpollTimeout) -> io::Result<usize> {
+    match epoll.wait(events, timeout) {
+        Ok(count) => Ok(count),
+        Err(Errno::EINTR) => Ok(0),
+        Err(error) => Err(error.into()),
+    }
 }
 
 impl<'a> Endpoints<'a> {
-    fn new(
-        load: &'a Load<'a>,
-        resolver: Option<Resolver>,
-        shared: &'a Shared,
+    /// Of connections of which none has started. A server that is not ours needs no listener; `resolver` is there if
+    /// DNS delivers something.
+    pub(crate) fn new(
+        settings: Settings<'a>,
+        waking: Waking,
         listener: Option<TcpListener>,
+        resolver: Option<Resolver>,
     ) -> io::Result<Self> {
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
+        let watch = |event: Event| EpollEvent::new(EpollFlags::EPOLLIN, event.encode());
         if let Some(listener) = &listener {
-            let event = EpollEvent::new(EpollFlags::EPOLLIN, Event::Accept.encode());
-            epoll.add(listener, event)?;
+            epoll.add(listener, watch(Event::Accept))?;
+        }
+        if let Waking::Timer { timer, .. } = &waking {
+            epoll.add(timer, watch(Event::Due))?;
         }
         if let Some(resolver) = &resolver {
-            let event = EpollEvent::new(EpollFlags::EPOLLIN, Event::Resolver.encode());
-            epoll.add(resolver, event)?;
+            epoll.add(resolver, watch(Event::Resolver))?;
         }
-        let slots = load.connections as usize;
         Ok(Self {
-            load,
-            shared,
-            listener,
+            settings,
+            waking,
             epoll,
+            listener,
             resolver,
-            lookups: (0..slots).map(|_| None).collect(),
-            pairs: (0..slots).map(|_| None).collect(),
-            servers: vec![SERVER; slots],
-            finished: (0..slots).map(|_| None).collect(),
-            starts: BinaryHeap::new(),
+            running: BTreeMap::new(),
+            finished: BTreeMap::new(),
+            latest: 0,
             deadlines: VecDeque::new(),
             thoughts: BinaryHeap::new(),
-            next_slot: 0,
             ended: 0,
-            busy_since: sys::now(),
-            gaps: Gaps(load.seed),
             scratch: vec![0; SCRATCH],
         })
     }
 
-    fn run(&mut self, interrupt: &AtomicBool, ended: &dyn Fn()) -> Result<(), LabError> {
-        let begin = sys::now();
-        for _ in 0..self.load.concurrency.min(self.load.connections) {
-            let gap = match self.load.concurrency {
-                1 => Duration::ZERO,
-                _ => self.gaps.uniform(self.load.duration),
-            };
-            self.starts.push(Reverse(begin + gap));
-        }
-        let mut events = [EpollEvent::empty(); 256];
-        while self.ended < self.load.connections {
-            if interrupt.load(Ordering::Relaxed) {
-                return Ok(());
-            }
-            if self.shared.is_stopped() {
-                return Err(LabError::Crashed("the emulator"));
-            }
-            let before = self.ended;
-            self.start_due()?;
-            self.wake_due()?;
-            self.expire();
-            let count = self.wait(&mut events).map_err(LabError::Socket)?;
-            for event in &events[..count] {
-                match Event::decode(event.data()) {
-                    Event::Accept => self.accept()?,
-                    Event::Resolver => self.take_answers()?,
-                    Event::Ready { slot, end } => {
-                        let input = Input::of(event.events());
-                        self.ready(slot, end, self.load.shortcuts.input(input))?;
-                    }
-                }
-            }
-            for _ in before..self.ended {
-                ended();
-            }
-        }
-        Ok(())
+    /// How many connections have ended.
+    pub(crate) fn ended(&self) -> u32 {
+        self.ended
     }
 
-    /// Waits for events, or until something else is due.
-    fn wait(&mut self, events: &mut [EpollEvent]) -> io::Result<usize> {
-        let count = self.epoll_wait(events, EpollTimeout::ZERO)?;
-        if count > 0 {
-            return Ok(count);
-        }
+    /// What has become of the connection of a slot, if it has ended.
+    pub(crate) fn take(&mut self, slot: u32) -> Option<EndedConnection> {
+        self.finished.remove(&slot)
+    }
+
+    /// Starts the connection of a free slot, which is number `index` of its sample.
+    pub(crate) fn start(&mut self, slot: u32, index: u32, plan: Plan<'a>) -> Result<(), LabError> {
         let now = sys::now();
-        let until_start = self.starts.peek().map(|Reverse(at)| at.since(now));
-        let until_deadline = self.deadlines.front().map(|(at, _)| at.since(now));
-        let until_thought = self.thoughts.peek().map(|Reverse((at, _))| at.since(now));
-        let timeout = [until_start, until_deadline, until_thought]
-            .into_iter()
-            .flatten()
-            .fold(MAX_SLEEP, Duration::min);
-        // Rounded up: a loop that wakes a little too early would spin.
-        let timeout = u16::try_from(timeout.as_micros().div_ceil(1000)).unwrap_or(u16::MAX);
-        let count = self.epoll_wait(events, EpollTimeout::from(timeout))?;
-        self.busy_since = sys::now();
-        Ok(count)
-    }
-
-    fn epoll_wait(&self, events: &mut [EpollEvent], timeout: EpollTimeout) -> io::Result<usize> {
-        match self.epoll.wait(events, timeout) {
-            Ok(count) => Ok(count),
-            Err(Errno::EINTR) => Ok(0),
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    fn start_due(&mut self) -> Result<(), LabError> {
-        while let Some(&Reverse(at)) = self.starts.peek() {
-            if at > sys::now() {
-                break;
-            }
-            self.starts.pop();
-            if self.next_slot < self.load.connections {
-                let slot = self.next_slot;
-                self.next_slot += 1;
-                self.start(slot)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn start(&mut self, slot: u32) -> Result<(), LabError> {
-        let index = self.load.first_index + slot;
-        self.load.starts.wait(index).map_err(LabError::Socket)?;
-        let now = sys::now();
-        self.deadlines.push_back((now + self.load.timeout, slot));
-        let (Some(prepared), Some(resolver)) = (self.load.delivery, &mut self.resolver) else {
+        self.latest = slot;
+        // Of the one that had the slot before.
+        self.deadlines.retain(|(_, of)| *of != slot);
+        (self.deadlines).push_back((now + self.settings.timeout, slot));
+        let mut running = Box::new(Running {
+            plan,
+            lookup: None,
+            pair: None,
+            server: SERVER,
+        });
+        let (Some(prepared), Some(resolver)) = (self.settings.delivery, &mut self.resolver) else {
+            self.running.insert(slot, running);
             return self.connect(slot, SERVER, None);
         };
-        let lookup = Lookup::new(prepared, self.load.stack, now);
+        let begins = match self.waking {
+            Waking::Timeout { .. } => now,
+            // A nanosecond later, which rows of guests have always told.
+            Waking::Timer { .. } => sys::now(),
+        };
+        let lookup = Lookup::new(prepared, plan.stack, begins);
         let name = lookup.name_of(index);
-        self.lookups[slot as usize] = Some(lookup);
+        running.lookup = Some(lookup);
+        self.running.insert(slot, running);
         resolver.ask(slot, &name, &FIRST)?;
         Ok(())
+    }
+
+    /// Sleeps until something happens, `until` then at the latest if that is told, and does what follows from it.
+    pub(crate) fn step(&mut self, until: Option<Time>) -> Result<(), LabError> {
+        let mut events = [EpollEvent::empty(); 256];
+        let before = self.ended;
+        if let Waking::Timeout { .. } = self.waking {
+            // Nothing else tells.
+            self.do_due()?;
+        }
+        let until = match self.ended == before {
+            true => self.next_due().into_iter().chain(until).min(),
+            // Another connection may start at once.
+            false => Some(Time(0)),
+        };
+        let count = (self.waking)
+            .wait(&self.epoll, until, self.settings.shortcuts, &mut events)
+            .map_err(LabError::Socket)?;
+        for event in events.iter().take(count) {
+            match Event::decode(event.data()) {
+                Event::Accept => self.accept()?,
+                Event::Resolver => self.take_answers()?,
+                Event::Due => self.do_due()?,
+                Event::Ready { slot, end } => {
+                    let input = Input::of(event.events());
+                    self.ready(slot, end, self.settings.shortcuts.input(input))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// When the next thought or the next connection's time is over.
+    fn next_due(&mut self) -> Option<Time> {
+        self.forget();
+        let deadline = self.deadlines.front().map(|(at, _)| *at);
+        let thought = self.thoughts.peek().map(|Reverse((at, _))| *at);
+        deadline.into_iter().chain(thought).min()
+    }
+
+    /// Has the clients go on that have thought long enough, and ends the connections whose time is over.
+    fn do_due(&mut self) -> Result<(), LabError> {
+        match self.waking {
+            Waking::Timeout { .. } => {
+                self.wake(&sys::now)?;
+                self.expire(sys::now());
+                Ok(())
+            }
+            // Each look at a virtual clock takes a nanosecond.
+            Waking::Timer { .. } => {
+                let now = sys::now();
+                self.expire(now);
+                self.wake(&|| now)
+            }
+        }
+    }
+
+    /// Has no timer set for what nobody waits for any more.
+    fn forget(&mut self) {
+        if let Waking::Timeout { .. } = self.waking {
+            return;
+        }
+        while let Some((_, slot)) = self.deadlines.front()
+            && self.running(*slot).is_none()
+        {
+            self.deadlines.pop_front();
+        }
+        while let Some(Reverse((at, slot))) = self.thoughts.peek()
+            && self.thinks_until(*slot) != Some(*at)
+        {
+            self.thoughts.pop();
+        }
+    }
+
+    fn wake(&mut self, now: &dyn Fn() -> Time) -> Result<(), LabError> {
+        while let Some(&Reverse((at, slot))) = self.thoughts.peek()
+            && at <= now()
+        {
+            self.thoughts.pop();
+            if let Some(pair) = self.pair(slot) {
+                // Thinking is not waiting.
+                pair.worked = pair.worked.max(at);
+            }
+            self.ready(slot, Side::Client, Input::Open)?;
+            self.forget();
+        }
+        Ok(())
+    }
+
+    fn expire(&mut self, now: Time) {
+        while let Some(&(at, slot)) = self.deadlines.front()
+            && at <= now
+        {
+            self.deadlines.pop_front();
+            let pair = self.running(slot).and_then(|running| running.pair.as_ref());
+            let outcome = pair.map_or(Outcome::TimedOut, Pair::expire);
+            self.end(slot, outcome);
+        }
     }
 
     fn take_answers(&mut self) -> Result<(), LabError> {
         let Some(resolver) = &mut self.resolver else {
             return Ok(());
         };
+        let mut answered = BTreeSet::new();
         for answer in resolver.read()? {
+            let slot = answer.slot;
             self.take_answer(answer)?;
+            match self.waking {
+                Waking::Timeout { .. } => self.go_on(slot)?,
+                Waking::Timer { .. } => {
+                    answered.insert(slot);
+                }
+            }
         }
-        Ok(())
+        answered.into_iter().try_for_each(|slot| self.go_on(slot))
     }
 
+    /// Gives an answer to who waits for it, and asks what that wants to know besides.
     fn take_answer(&mut self, answer: ResolverAnswer) -> Result<(), LabError> {
         let (slot, name) = (answer.slot, answer.name.clone());
-        let place = slot as usize;
-        let questions = match (&mut self.lookups[place], &mut self.pairs[place]) {
+        let Some(running) = self.running.get_mut(&slot) else {
+            // It has ended.
+            return Ok(());
+        };
+        let questions = match (&mut running.lookup, &mut running.pair) {
             (Some(lookup), _) => lookup.take(answer, sys::now()),
             (None, Some(pair)) => pair.answered(answer),
-            // It has ended.
             (None, None) => return Ok(()),
         };
-        if let Some(resolver) = &mut self.resolver {
-            resolver.ask(slot, &name, &questions)?;
+        match &mut self.resolver {
+            Some(resolver) => Ok(resolver.ask(slot, &name, &questions)?),
+            None => Ok(()),
         }
-        match self.lookups[place].as_ref().and_then(Lookup::address) {
+    }
+
+    /// Has a connection go on that may have waited for an answer alone.
+    fn go_on(&mut self, slot: u32) -> Result<(), LabError> {
+        let Some(running) = self.running.get_mut(&slot) else {
+            return Ok(());
+        };
+        match running.lookup.as_ref().and_then(Lookup::address) {
             Some(Ok(server)) => {
-                let lookup = self.lookups[place].take();
+                let lookup = running.lookup.take();
                 self.connect(slot, server, lookup)?;
             }
             Some(Err(reason)) => self.end(slot, could_not_resolve(&reason)),
             None => {}
         }
-        // It may have waited for this answer alone.
         self.ready(slot, Side::Client, Input::Open)
     }
 
@@ -316,11 +427,16 @@ impl<'a> Endpoints<'a> {
         server: Ipv4Addr,
         lookup: Option<Lookup<'a>>,
     ) -> Result<(), LabError> {
-        let tls = self.load.stack.client().map_err(LabError::Stack)?;
-        let call = self.call(slot, server, tls, Attempt::First)?;
-        let exchange = self.exchange(slot);
-        self.pairs[slot as usize] = Some(Pair::new(call.started, exchange, call.channel, lookup));
-        self.servers[slot as usize] = server;
+        let Some(plan) = self.running(slot).map(|running| running.plan) else {
+            return Ok(());
+        };
+        let tls = plan.stack.client().map_err(LabError::Stack)?;
+        let call = self.call(slot, server, tls, &plan.exchange, Attempt::First)?;
+        if let Some(running) = self.running.get_mut(&slot) {
+            let pair = Pair::new(call.started, plan.exchange, call.channel, lookup);
+            running.pair = Some(pair);
+            running.server = server;
+        }
         if let Err(error) = call.connecting {
             self.end(slot, could_not_connect(error));
         }
@@ -329,10 +445,13 @@ impl<'a> Endpoints<'a> {
 
     /// Has a client that failed try once more.
     fn again(&mut self, slot: u32, retry: &Retry) -> Result<(), LabError> {
-        let tls = (self.load.stack.retrying_client(retry)).map_err(LabError::Stack)?;
-        let server = self.servers[slot as usize];
-        let call = self.call(slot, server, tls, Attempt::Second)?;
-        if let Some(pair) = &mut self.pairs[slot as usize] {
+        let Some(running) = self.running(slot) else {
+            return Ok(());
+        };
+        let (plan, server) = (running.plan, running.server);
+        let tls = plan.stack.retrying_client(retry).map_err(LabError::Stack)?;
+        let call = self.call(slot, server, tls, &plan.exchange, Attempt::Second)?;
+        if let Some(pair) = self.pair(slot) {
             pair.again(call.channel);
         }
         if let Err(error) = call.connecting {
@@ -347,11 +466,20 @@ impl<'a> Endpoints<'a> {
         slot: u32,
         server: Ipv4Addr,
         tls: Box<dyn Connection>,
+        exchange: &Exchange,
         attempt: Attempt,
     ) -> Result<Call, LabError> {
-        let socket = open_socket(self.load.congestion).map_err(LabError::Socket)?;
-        let address = client_socket_address(client_address(slot), attempt);
+        let socket = open_socket(self.settings.congestion).map_err(LabError::Socket)?;
+        let address = match self.settings.preset {
+            // Of its own: nothing is known of an address that never called.
+            Preset::Network => client_socket_address(client_address(slot), attempt),
+            // One for all, which the kernel keeps metrics of, and any port.
+            Preset::Published2024 => SockaddrIn::from(SocketAddrV4::new(client_address(0), 0)),
+        };
         bind(socket.as_raw_fd(), &address).map_err(|error| LabError::Socket(error.into()))?;
+        if self.settings.preset == Preset::Published2024 {
+            sys::acknowledge_at_once(socket.as_fd()).map_err(LabError::Socket)?;
+        }
         self.watch(&socket, slot, Side::Client)
             .map_err(LabError::Socket)?;
         let server = server_socket_address(server);
@@ -360,8 +488,7 @@ impl<'a> Endpoints<'a> {
             Ok(()) | Err(Errno::EINPROGRESS) => Ok(()),
             Err(error) => Err(error),
         };
-        let flush = self.exchange(slot).flush;
-        let channel = Box::new(TcpChannel::new(socket, tls, flush));
+        let channel = Box::new(TcpChannel::new(socket, tls, exchange.flush));
         Ok(Call {
             started,
             channel,
@@ -369,33 +496,43 @@ impl<'a> Endpoints<'a> {
         })
     }
 
-    fn exchange(&self, slot: u32) -> Exchange {
-        self.load
-            .exchange
-            .of_connection(self.load.first_index + slot)
-    }
-
+    /// Accepts who waits. One after the other, no second one does, and asking for it takes virtual time.
     fn accept(&mut self) -> Result<(), LabError> {
         while let Some(listener) = &self.listener {
-            let (socket, peer) = match listener.accept() {
-                Ok((socket, SocketAddr::V4(peer))) => (socket, peer),
-                Ok(_) => continue,
+            match listener.accept() {
+                Ok((socket, SocketAddr::V4(peer))) => self.serve(socket, peer)?,
+                Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
                 // The client has given up already; its own end says why.
-                Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => continue,
+                Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
                 Err(error) => return Err(LabError::Socket(error)),
-            };
-            let Some(slot) = client_slot(*peer.ip()) else {
-                continue;
-            };
-            socket.set_nonblocking(true).map_err(LabError::Socket)?;
-            socket.set_nodelay(true).map_err(LabError::Socket)?;
-            self.watch(&socket, slot, Side::Server)
-                .map_err(LabError::Socket)?;
-            let tls = self.load.stack.server().map_err(LabError::Stack)?;
-            if let Some(Some(pair)) = self.pairs.get_mut(slot as usize) {
-                let flush = self.load.exchange.flush;
-                pair.accepted(Box::new(TcpChannel::new(socket, tls, flush)));
+            }
+            if let Waking::Timer { .. } = self.waking {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// Has a server for a client that calls from `peer`.
+    fn serve(&mut self, socket: TcpStream, peer: SocketAddrV4) -> Result<(), LabError> {
+        let slot = match self.settings.preset {
+            Preset::Network => client_slot(*peer.ip()),
+            Preset::Published2024 => Some(self.latest),
+        };
+        let Some((slot, running)) = slot.and_then(|slot| Some((slot, self.running(slot)?))) else {
+            return Ok(());
+        };
+        let Plan { stack, exchange } = running.plan;
+        socket.set_nonblocking(true).map_err(LabError::Socket)?;
+        self.watch(&socket, slot, Side::Server)
+            .map_err(LabError::Socket)?;
+        spend(exchange.cpu.server_setup);
+        let tls = stack.server().map_err(LabError::Stack)?;
+        let has_others_wait = self.waking.idle_since().is_some();
+        if let Some(pair) = self.pair(slot) {
+            pair.accepted(Box::new(TcpChannel::new(socket, tls, exchange.flush)));
+            if has_others_wait {
                 pair.worked = sys::now();
             }
         }
@@ -403,23 +540,28 @@ impl<'a> Endpoints<'a> {
     }
 
     fn ready(&mut self, slot: u32, end: Side, input: Input) -> Result<(), LabError> {
-        let Some(Some(pair)) = self.pairs.get_mut(slot as usize) else {
+        let shared = self.settings.shared;
+        let running = self.running.get_mut(&slot);
+        let Some(pair) = running.and_then(|running| running.pair.as_mut()) else {
             return Ok(());
         };
         // What woke an idle loop has waited for nothing; what came while it worked, has.
         // A connection never waits for itself.
-        let could_start = (self.shared.delivered(slot, end))
-            .max(self.busy_since)
-            .max(pair.worked);
-        pair.waited(end, sys::now().since(could_start));
+        let idle_since = self.waking.idle_since();
+        if let Some(idle_since) = idle_since {
+            let could_start = shared.delivered(slot, end).max(idle_since).max(pair.worked);
+            pair.waited(end, sys::now().since(could_start));
+        }
         let turn = Turn {
             input,
             scratch: &mut self.scratch,
-            hold: &|| self.shared.hold(slot, end),
+            hold: &|| shared.hold(slot, end),
             clock: &KernelClock,
         };
         let next = pair.ready(end, turn);
-        pair.worked = sys::now();
+        if idle_since.is_some() {
+            pair.worked = sys::now();
+        }
         if let Some(until) = pair.thinks_until() {
             self.thoughts.push(Reverse((until, slot)));
         }
@@ -431,48 +573,29 @@ impl<'a> Endpoints<'a> {
         Ok(())
     }
 
-    /// Has the clients go on that have thought long enough.
-    fn wake_due(&mut self) -> Result<(), LabError> {
-        while let Some(&Reverse((at, slot))) = self.thoughts.peek()
-            && at <= sys::now()
-        {
-            self.thoughts.pop();
-            if let Some(Some(pair)) = self.pairs.get_mut(slot as usize) {
-                // Thinking is not waiting.
-                pair.worked = pair.worked.max(at);
-            }
-            self.ready(slot, Side::Client, Input::Open)?;
-        }
-        Ok(())
-    }
-
-    fn expire(&mut self) {
-        let now = sys::now();
-        while let Some(&(at, slot)) = self.deadlines.front() {
-            if at > now {
-                break;
-            }
-            self.deadlines.pop_front();
-            let pair = self.pairs.get(slot as usize).and_then(Option::as_ref);
-            let outcome = pair.map_or(Outcome::TimedOut, Pair::expire);
-            self.end(slot, outcome);
-        }
-    }
-
     fn end(&mut self, slot: u32, outcome: Outcome) {
-        let place = slot as usize;
-        let finished = match (self.pairs[place].take(), self.lookups[place].take()) {
+        let Some(running) = self.running.remove(&slot) else {
+            return;
+        };
+        let finished = match (running.pair, running.lookup) {
             (Some(pair), _) => pair.finish(outcome),
             (None, Some(lookup)) => EndedConnection::unconnected(outcome, lookup),
             (None, None) => return,
         };
-        self.finished[place] = Some(finished);
+        self.finished.insert(slot, finished);
         self.ended += 1;
-        let gap = match self.load.concurrency {
-            1 => Duration::ZERO,
-            _ => self.gaps.exponential(self.load.duration / 8),
-        };
-        self.starts.push(Reverse(sys::now() + gap));
+    }
+
+    fn running(&self, slot: u32) -> Option<&Running<'a>> {
+        self.running.get(&slot).map(AsRef::as_ref)
+    }
+
+    fn pair(&mut self, slot: u32) -> Option<&mut Pair<'a>> {
+        self.running.get_mut(&slot)?.pair.as_mut()
+    }
+
+    fn thinks_until(&self, slot: u32) -> Option<Time> {
+        self.running(slot)?.pair.as_ref()?.thinks_until()
     }
 
     fn watch(&self, socket: &TcpStream, slot: u32, end: Side) -> io::Result<()> {
@@ -488,11 +611,13 @@ impl<'a> Endpoints<'a> {
 impl Event {
     const ACCEPT: u64 = u64::MAX;
     const RESOLVER: u64 = u64::MAX - 1;
+    const DUE: u64 = u64::MAX - 2;
 
-    fn encode(&self) -> u64 {
-        match *self {
+    fn encode(self) -> u64 {
+        match self {
             Event::Accept => Self::ACCEPT,
             Event::Resolver => Self::RESOLVER,
+            Event::Due => Self::DUE,
             Event::Ready { slot, end } => {
                 u64::from(slot) << 1 | u64::from(matches!(end, Side::Server))
             }
@@ -503,6 +628,7 @@ impl Event {
         match data {
             Self::ACCEPT => Event::Accept,
             Self::RESOLVER => Event::Resolver,
+            Self::DUE => Event::Due,
             _ => Event::Ready {
                 slot: (data >> 1) as u32,
                 end: if data & 1 == 1 {
@@ -512,88 +638,6 @@ impl Event {
                 },
             },
         }
-    }
-}
-
-/// Which of a client's connections it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Attempt {
-    First,
-    /// After the first one has failed.
-    Second,
-}
-
-impl Attempt {
-    /// The one that a client calls from this port with.
-    pub(crate) fn of_port(port: u16) -> Attempt {
-        match port {
-            SECOND_CLIENT_PORT => Attempt::Second,
-            _ => Attempt::First,
-        }
-    }
-}
-
-/// Where a client with this address calls from. Each connection has a port of its own, so that nothing that the
-/// first one left meets the second.
-pub(crate) fn client_socket_address(address: Ipv4Addr, attempt: Attempt) -> SockaddrIn {
-    let port = match attempt {
-        Attempt::First => CLIENT_PORT,
-        Attempt::Second => SECOND_CLIENT_PORT,
-    };
-    SockaddrIn::from(SocketAddrV4::new(address, port))
-}
-
-/// Where clients call.
-pub(crate) fn server_socket_address(address: Ipv4Addr) -> SockaddrIn {
-    SockaddrIn::from(SocketAddrV4::new(address, SERVER_PORT))
-}
-
-pub(crate) fn listen_on(congestion: Congestion) -> io::Result<TcpListener> {
-    let socket = open_socket(congestion)?;
-    let address = SockaddrIn::from(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, SERVER_PORT));
-    bind(socket.as_raw_fd(), &address)?;
-    listen(&socket, Backlog::new(BACKLOG)?)?;
-    Ok(TcpListener::from(std::os::fd::OwnedFd::from(socket)))
-}
-
-/// A non-blocking socket with TCP_NODELAY and the congestion control asked for, which
-/// accepted sockets inherit.
-pub(crate) fn open_socket(congestion: Congestion) -> io::Result<TcpStream> {
-    let socket = socket(
-        AddressFamily::Inet,
-        SockType::Stream,
-        SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC,
-        None,
-    )?;
-    let socket = TcpStream::from(socket);
-    socket.set_nodelay(true)?;
-    setsockopt(
-        &socket,
-        sockopt::TcpCongestion,
-        &OsString::from(congestion.to_string()),
-    )?;
-    Ok(socket)
-}
-
-/// Random gaps between connections, so that closed loops don't fall into step.
-struct Gaps(u64);
-
-impl Gaps {
-    fn uniform(&mut self, limit: Duration) -> Duration {
-        limit.mul_f64(self.fraction())
-    }
-
-    fn exponential(&mut self, mean: Duration) -> Duration {
-        mean.mul_f64(-(1.0 - self.fraction()).ln())
-    }
-
-    /// The next number in [0, 1), by SplitMix64.
-    fn fraction(&mut self) -> f64 {
-        /// From one state to the next (its "golden gamma").
-        const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
-        let drawn = mix(self.0);
-        self.0 = self.0.wrapping_add(STEP);
-        (drawn >> 11) as f64 / (1u64 << 53) as f64
     }
 }
 

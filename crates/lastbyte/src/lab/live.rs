@@ -6,6 +6,7 @@
 //! leaves both its threads mostly idle, and gates every block on how late it was.
 
 mod gate;
+mod load;
 mod pages;
 mod rig;
 #[cfg(test)]

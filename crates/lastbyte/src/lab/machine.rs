@@ -164,7 +164,7 @@ fn congestion() -> State {
 }
 
 fn sys_congestion(algorithm: Congestion) -> bool {
-    super::endpoint::open_socket(algorithm).is_ok()
+    super::socket::open_socket(algorithm).is_ok()
 }
 
 fn real_time() -> State {

@@ -28,6 +28,7 @@ mod runner;
 mod scratch;
 mod shared;
 mod shortcuts;
+mod socket;
 mod starts;
 mod surroundings;
 mod sys;

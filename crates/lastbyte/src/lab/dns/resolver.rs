@@ -20,7 +20,7 @@ use nix::sys::socket::{SockaddrIn, connect};
 use pqtlsad::record::{RecordType, owner};
 
 use super::{DnsError, Published};
-use crate::lab::endpoint::open_socket;
+use crate::lab::socket::open_socket;
 use crate::lab::sys;
 use crate::study::{Congestion, DnsCache};
 

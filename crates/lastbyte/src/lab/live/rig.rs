@@ -10,11 +10,11 @@ use std::time::Duration;
 use lastbyte_link::{Direction, Link, Rate, Seed};
 use tempfile::TempDir;
 
+use super::load::{self, EndpointReport, Load};
 use crate::lab::cores::{available_cpus, keep_awake, take_core};
 use crate::lab::delivery::PreparedDelivery;
 use crate::lab::dns::{self, Resolver, Servers};
 use crate::lab::emulator::{Emulator, EmulatorReport};
-use crate::lab::endpoint::{self, EndpointReport, Load};
 use crate::lab::exchange::Exchange;
 use crate::lab::inspection::{Asked, Seen, Tap};
 use crate::lab::luck::link_seed;
@@ -235,6 +235,7 @@ impl<'a> Rig<'a> {
             first_index: 0,
             exchange: Exchange::new(&self.arm.arm, cell, wakes, self.cpu),
             congestion: cell.congestion,
+            preset: cell.preset,
             connections: 0,
             concurrency: Pace::ALONE.concurrency,
             duration: Pace::ALONE.duration,
@@ -291,7 +292,7 @@ impl<'a> Rig<'a> {
                     .map(|programs| self.start_server(programs, cell, &surroundings))
                     .transpose()?;
                 take_core(&cpus, 1, ENDPOINT_PRIORITY);
-                endpoint::run(
+                load::run(
                     &surroundings,
                     load,
                     resolver,
