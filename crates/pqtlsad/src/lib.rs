@@ -17,6 +17,7 @@ pub mod client;
 mod digest;
 pub mod extension;
 mod fallback;
+mod ffi;
 #[cfg(test)]
 mod fixtures;
 pub mod flight;

@@ -13,7 +13,7 @@ use openssl::pkey::{Id, PKey, Private, Public};
 use openssl::x509::{X509, X509Ref};
 use thiserror::Error;
 
-use crate::openssl::{ffi, reason};
+use crate::ffi::{self, reason};
 use crate::{CertificateList, Digest, ListError, Part};
 
 /// A chain as a server sends it.

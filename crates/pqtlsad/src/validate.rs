@@ -15,7 +15,7 @@ use openssl::x509::{X509, X509PurposeId, X509Ref, X509StoreContext, X509VerifyRe
 use thiserror::Error;
 
 use crate::fallback::Fallback;
-use crate::openssl::{ffi, reason};
+use crate::ffi::{self, reason};
 use crate::record::{Delivered, RecordError};
 use crate::server::expiry;
 use crate::{CertificateList, Digest, Part};

@@ -5,10 +5,10 @@
     allow(dead_code, reason = "OpenSSL can do nearly everything")
 )]
 
+use lastbyte_link::Side;
 use lastbyte_pki::{Chain, KeyAlgorithm, key_algorithm};
 
 use crate::error::cannot;
-use crate::observer::Side;
 use crate::{CertificateCompression, Delivery, Group, Resumption, StackName, TlsConfig, TlsError};
 
 #[derive(Debug, Clone)]

@@ -18,12 +18,12 @@ use ::rustls::{
     self as library, ClientConfig, ClientConnection, NamedGroup, RootCertStore, ServerConfig,
     ServerConnection,
 };
+use lastbyte_link::Side;
 use lastbyte_pki::{Chain, KeyAlgorithm};
 use lastbyte_sizes::framing::RECORD_HEADER;
 
 use crate::ask::Ask;
 use crate::error::cannot;
-use crate::observer::Side;
 use crate::stack::{ClientSide, Outgoing, ServerSide};
 use crate::stacks;
 use crate::{

@@ -103,7 +103,7 @@ fn imports(room: &Room, rooms: &[Room]) -> BTreeMap<String, PathBuf> {
 #[test]
 fn rooms_use_what_architecture_says() {
     let rooms = rooms();
-    assert_eq!(rooms.len(), 27);
+    assert_eq!(rooms.len(), 28);
     let names: BTreeSet<&str> = rooms.iter().map(|room| short(&room.name)).collect();
     for (floor, room) in rooms.iter().enumerate().skip(1) {
         let imports = imports(room, &rooms);
@@ -177,7 +177,7 @@ fn results_need_no_c_and_no_laboratory() {
 }
 
 /// The modules of a crate, as paths such as `study/arm`, with the text that is their code.
-fn modules(source: &Path) -> BTreeMap<Vec<String>, String> {
+fn modules(source: &Path) -> Modules {
     let mut found = BTreeMap::new();
     for file in files(source) {
         let place = file.strip_prefix(source).unwrap().with_extension("");
@@ -243,11 +243,7 @@ fn expand(path: &str, before: &[String], found: &mut Vec<Vec<String>>) {
 }
 
 /// The module that a path in `module` names, or the one that has what it names.
-fn resolve(
-    path: &[String],
-    module: &[String],
-    modules: &BTreeMap<Vec<String>, String>,
-) -> Vec<String> {
+fn resolve(path: &[String], module: &[String], modules: &Modules) -> Vec<String> {
     let mut place: Vec<String> = Vec::new();
     let mut segments = path.iter().peekable();
     if path[0] == "super" {
@@ -268,40 +264,84 @@ fn resolve(
     place
 }
 
-/// Files that need each other can't be read one after the other. A module and those inside it are one.
+type Modules = BTreeMap<Vec<String>, String>;
+
+/// Which modules each module's code names.
+fn needs(modules: &Modules) -> BTreeMap<&Vec<String>, BTreeSet<Vec<String>>> {
+    let all = modules.iter().map(|(module, code)| {
+        let others = paths(code).into_iter();
+        let others = others.map(|path| resolve(&path, module, modules));
+        (module, others.collect())
+    });
+    all.collect()
+}
+
+/// A circle that leads from `start` back to it, if there is one.
+fn circle<'a>(
+    start: &'a str,
+    edges: &BTreeMap<&'a str, BTreeMap<&'a str, String>>,
+) -> Option<Vec<&'a str>> {
+    let mut before: BTreeMap<&str, &str> = BTreeMap::new();
+    let mut left = vec![start];
+    while let Some(place) = left.pop() {
+        for other in edges.get(place).into_iter().flat_map(BTreeMap::keys) {
+            if !before.contains_key(other) {
+                before.insert(other, place);
+                left.push(other);
+            }
+        }
+    }
+    let mut way = vec![start];
+    loop {
+        let place = before.get(way.last()?)?;
+        way.push(place);
+        if *place == start {
+            way.reverse();
+            return Some(way);
+        }
+    }
+}
+
+/// Modules that need each other can't be read one after the other. Inside each module, its children are asked, each with all
+/// that is inside it.
 #[test]
-fn no_files_need_each_other() {
+fn no_modules_need_each_other() {
     let mut edges_of_all = 0;
+    let mut circles = Vec::new();
     for entry in fs::read_dir(root().join("crates")).unwrap() {
         let source = entry.unwrap().path().join("src");
         let modules = modules(&source);
-        let needs: BTreeMap<&Vec<String>, BTreeSet<Vec<String>>> = (modules.iter())
-            .map(|(module, code)| {
-                let others = paths(code).into_iter();
-                let others = others.map(|path| resolve(&path, module, &modules));
-                let others = others.filter(|other| {
-                    !other.starts_with(module) && !module.starts_with(other) && !other.is_empty()
-                });
-                (module, others.collect())
-            })
-            .collect();
-        for module in modules.keys() {
-            edges_of_all += needs[module].len();
-            let mut reached = BTreeSet::new();
-            let mut left: Vec<&Vec<String>> = needs[module].iter().collect();
-            while let Some(other) = left.pop() {
-                if reached.insert(other) {
-                    left.extend(&needs[other]);
+        let needs = needs(&modules);
+        let parents = modules
+            .keys()
+            .flat_map(|module| (0..module.len()).map(|end| &module[..end]));
+        for parent in parents.collect::<BTreeSet<_>>() {
+            let child = |module: &'_ [String]| module.starts_with(parent).then_some(parent.len());
+            // Of each child, whom it needs, and the file that says so.
+            let mut edges: BTreeMap<&str, BTreeMap<&str, String>> = BTreeMap::new();
+            for (module, others) in &needs {
+                for other in others {
+                    let ends = child(module).and_then(|at| Some((module.get(at)?, other.get(at)?)));
+                    let ends = ends.filter(|_| child(other).is_some());
+                    if let Some((one, other)) = ends.filter(|(one, other)| one != other) {
+                        let file = module.join("/");
+                        edges.entry(one).or_default().insert(other, file);
+                        edges_of_all += 1;
+                    }
                 }
             }
-            assert!(
-                !reached.contains(module),
-                "{}: {} needs files that need it: {:?}",
-                source.display(),
-                module.join("/"),
-                needs[module]
-            );
+            if let Some(circle) = edges.keys().find_map(|start| circle(start, &edges)) {
+                let steps = circle.windows(2).map(|step| {
+                    format!(
+                        "{} (in {}) -> {}",
+                        step[0], edges[step[0]][step[1]], step[1]
+                    )
+                });
+                let steps: Vec<String> = steps.collect();
+                circles.push(format!("{}: {}", source.display(), steps.join(", ")));
+            }
         }
     }
+    assert!(circles.is_empty(), "{}", circles.join("\n"));
     assert!(edges_of_all > 300, "{edges_of_all} imports were seen");
 }

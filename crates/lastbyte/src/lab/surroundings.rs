@@ -16,7 +16,6 @@ use netlink_packet_route::route::RouteMetric;
 use nix::sched::{CloneFlags, setns, unshare};
 
 use super::LabError;
-use super::dns::Sides;
 use super::netlink::{Netlink, Prefix};
 use super::sys;
 use crate::study::{Cell, Hosts, Server, Timestamps};
@@ -76,6 +75,12 @@ pub(crate) fn sysctls_of(hosts: &Hosts) -> [(&'static str, String); 3] {
         ),
         ("net/ipv4/tcp_wmem", sizes(buffers.send, buffers.send_most)),
     ]
+}
+
+/// Moves the calling thread between the namespaces of both sides.
+pub(super) trait Sides {
+    fn enter_client(&self) -> Result<(), LabError>;
+    fn enter_server(&self) -> Result<(), LabError>;
 }
 
 /// Two namespaces and their devices.

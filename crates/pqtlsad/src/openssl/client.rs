@@ -7,10 +7,11 @@ use openssl::ex_data::Index;
 use openssl::ssl::{Ssl, SslAlert, SslContextBuilder, SslRef};
 use openssl::x509::{X509, X509StoreContext, X509StoreContextRef, X509VerifyResult};
 
-use super::{EndEntity, certificate_type, ffi, hellos};
+use super::{EndEntity, certificate_type, hellos};
 use crate::Digest;
 use crate::client::{Answer, Fallback};
 use crate::extension::ExtensionType;
+use crate::ffi;
 use crate::validate::Offer;
 
 /// What this connection offers, and what it got.

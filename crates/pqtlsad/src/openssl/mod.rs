@@ -1,7 +1,6 @@
 //! Both sides on an unmodified OpenSSL, 3.2 or later, by the callbacks that it offers.
 
 pub mod client;
-pub(crate) mod ffi;
 pub mod server;
 pub mod tickets;
 
@@ -12,6 +11,7 @@ use openssl::ex_data::Index;
 use openssl::ssl::{ExtensionContext, Ssl};
 
 use crate::extension::ExtensionType;
+use crate::ffi;
 
 /// Both hellos; a HelloRetryRequest says nothing, and the second ClientHello repeats the first.
 fn hellos() -> ExtensionContext {
@@ -41,12 +41,6 @@ pub enum EndEntity {
     /// An experiment: a certificate that carries nothing but the end-entity's SHA-256, where its key would
     /// be. It is smaller than a key of ML-DSA, and no TLS stack knows it.
     Carrier,
-}
-
-/// OpenSSL's reason, without its codes. Some of its functions give none.
-pub(crate) fn reason(stack: &ErrorStack) -> &str {
-    let mut reasons = stack.errors().iter().filter_map(|error| error.reason());
-    reasons.next().unwrap_or("OpenSSL gives no reason")
 }
 
 /// Where connections keep a `T`, one place per `cell`.

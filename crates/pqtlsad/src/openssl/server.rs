@@ -14,8 +14,9 @@ use openssl::ssl::{ClientHelloResponse, Ssl, SslAlert, SslContextBuilder, SslMod
 use openssl::stack::Stack;
 use openssl::x509::{X509, X509Builder, X509Ref};
 
-use super::{EndEntity, certificate_type, ffi, hellos};
+use super::{EndEntity, certificate_type, hellos};
 use crate::extension::{self, ExtensionType};
+use crate::ffi;
 use crate::server::{Chain, Omission, Selection, SharedChains};
 use crate::{Digest, Part};
 

@@ -7,7 +7,7 @@ use openssl::ex_data::Index;
 use openssl::rand::rand_bytes;
 use openssl::ssl::{SslContext, SslContextBuilder, SslRef};
 
-use super::ffi::{self, TicketKey};
+use crate::ffi::{self, TicketKey};
 
 /// The key that tickets are sealed with, and the one before, whose tickets are still good.
 pub struct TicketKeys(RwLock<Keys>);

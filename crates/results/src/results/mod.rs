@@ -10,11 +10,13 @@ mod cut;
 mod dataset;
 mod environment;
 mod expected;
+mod failures;
 pub mod family;
 #[cfg(any(test, feature = "fixtures"))]
 pub mod fixtures;
 mod folder;
 mod gather;
+mod loaded;
 mod loads;
 mod look;
 mod measurements;
@@ -49,6 +51,7 @@ pub use dataset::{Dataset, Progress, Samples};
 pub use environment::{Environment, Host, KERNEL_SOURCE, command_of};
 pub(crate) use expected::buffers_change_no_packet;
 pub use expected::{expected, expected_duration};
+pub use failures::{Failures, Reasons};
 pub use folder::{Action, Damage, Folder, FolderError, Manifest, ManifestError, Start, file_name};
 pub use gather::{GatherError, Gathered, gather};
 pub use lastbyte_exchange::{
@@ -56,7 +59,8 @@ pub use lastbyte_exchange::{
     Negotiated, Resumption,
 };
 pub use lastbyte_sizes::Outcome as DeliveryOutcome;
-pub use loads::{Loaded, PAGES, SeenConnection, block_name, loads_path, read_loads};
+pub use loaded::{Loaded, SeenConnection};
+pub use loads::{PAGES, block_name, loads_path, read_loads};
 pub use look::{Fault, Imprecision, Look, look};
 pub(crate) use measurements::group_by;
 pub use measurements::{Group, Measurements, Missing, SampleTimes, baseline, groups};
@@ -69,8 +73,8 @@ pub use saved::{Moment, SILENT, Saved, SavedError};
 pub use since::{Pairing, Since};
 pub use stats::{Estimate, Interval, Level, Percent};
 pub use summary::{
-    Absent, ArmSummary, CellSummary, Failures, Measured, MetricSummary, Reasons, Role,
-    ServerFlights, Shares, Summary, Typical, WireSummary,
+    Absent, ArmSummary, CellSummary, Measured, MetricSummary, Role, ServerFlights, Shares, Summary,
+    Typical, WireSummary,
 };
 pub use threshold::{Bound, Comparison, Threshold, ThresholdError, ThresholdProblem, Verdict};
 pub use waiting::{Side as ComparedSide, Slower, Step, Waiting, waiting};

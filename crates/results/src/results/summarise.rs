@@ -1,8 +1,6 @@
 //! From rows to a summary.
 
 use std::borrow::Borrow;
-use std::cmp::Reverse;
-use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::num::NonZero;
 use std::panic::resume_unwind;
@@ -14,16 +12,17 @@ use lastbyte_link::{Bytes, Seed};
 use lastbyte_sizes::Message;
 
 use super::expected::{linux_buffers_matter, sent_again};
+use super::failures::failures;
 use super::modes::modes;
 use super::stats::{self, Level, Percentiles, Series, count};
 use super::summary::{
-    Absent, ArmSummary, CellSummary, Failures, MetricSummary, Reasons, Role, ServerFlights,
-    Summary, Typical, WireSummary,
+    Absent, ArmSummary, CellSummary, MetricSummary, Role, ServerFlights, Summary, Typical,
+    WireSummary,
 };
 use super::waiting::{Side as ComparedSide, Waiting, waiting};
 use super::{
-    Cause, Contents, DeliveryOutcome, Exchange, HandshakeFlight, Metric, Outcome, PageLoad,
-    Percentile, Row, Sample, family, look, problems,
+    Contents, DeliveryOutcome, Exchange, HandshakeFlight, Metric, Outcome, PageLoad, Percentile,
+    Row, Sample, family, look, problems,
 };
 use crate::study::{Arm, Cell, Experiment, distinctions};
 
@@ -382,36 +381,6 @@ impl MetricSummary {
         }
         summary
     }
-}
-
-/// Causes with how many connections failed for them, the most frequent first.
-fn failures(rows: &[Row]) -> Vec<Failures> {
-    // Of an unknown cause, the reason is all that tells one from another.
-    let mut found: BTreeMap<(Option<Cause>, &str), Failures> = BTreeMap::new();
-    for row in rows {
-        let (cause, reason) = match &row.outcome {
-            Outcome::Completed => continue,
-            Outcome::TimedOut => (None, "timed out"),
-            Outcome::Failed { cause, reason } => (Some(*cause), reason.as_str()),
-        };
-        let words = match cause {
-            Some(Cause::Unknown) => reason,
-            _ => "",
-        };
-        let failures = found.entry((cause, words)).or_insert_with(|| Failures {
-            cause,
-            reason: reason.to_owned(),
-            reasons: Reasons::Alike,
-            connections: 0,
-        });
-        failures.connections += 1;
-        if failures.reason != reason {
-            failures.reasons = Reasons::Various;
-        }
-    }
-    let mut failures: Vec<_> = found.into_values().collect();
-    failures.sort_by_key(|failures| Reverse(failures.connections));
-    failures
 }
 
 impl WireSummary {

@@ -10,6 +10,7 @@ use lastbyte_flights::Reason;
 use lastbyte_sizes::Message;
 
 use super::costs::Beside;
+use super::failures::Failures;
 use super::look::Look;
 use super::modes::Mode;
 use super::since::Since;
@@ -18,7 +19,7 @@ use super::waited::apart;
 use super::waiting::Waiting;
 use super::warning::Warning;
 use super::{
-    Cause, Compression, Contents, DeliveryOutcome, EarlyData, EngineReport, Metric, Percentile,
+    Compression, Contents, DeliveryOutcome, EarlyData, EngineReport, Metric, Percentile,
     Resumption, Validity,
 };
 use crate::study::{Cell, Experiment};
@@ -391,38 +392,6 @@ impl ArmSummary {
             .iter()
             .map(|failures| failures.connections)
             .sum()
-    }
-}
-
-/// Connections that failed for one cause.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failures {
-    /// The cause; `None` of those that timed out.
-    pub cause: Option<Cause>,
-    /// The first one's reason, in one line.
-    pub reason: String,
-    /// Whether the others have it too.
-    pub reasons: Reasons,
-    /// How many.
-    pub connections: u32,
-}
-
-/// Whether connections that failed for one cause have one reason.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reasons {
-    /// Each has the same.
-    Alike,
-    /// They differ in numbers or words.
-    Various,
-}
-
-impl fmt::Display for Failures {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.reason)?;
-        match self.reasons {
-            Reasons::Alike => Ok(()),
-            Reasons::Various => f.write_str(", or the like"),
-        }
     }
 }
 

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use lastbyte_flights::Reason;
 
+use super::failures::Failures;
 use super::look::{BEYOND, Fault, Imprecision};
 use super::modes::Mode;
 use super::number::{milliseconds, percent, percent_digits};
-use super::summary::Failures;
 use super::{Metric, Percent, Percentile};
 use crate::study::{Connections, Precision};
 

@@ -29,7 +29,6 @@ use self::keys::names;
 pub use self::reference::reference;
 use self::table::{Field, Source, Table};
 use self::write::key;
-pub use self::write::quoted;
 use super::{
     Arm, ArmChain, Cell, Connections, CpuTime, EngineChoice, Experiment, Leads, Legend, Measure,
     NoPercentile, Parameter, Percentile, Population, Sessions, Study, StudyFolder, UnknownName,

@@ -23,6 +23,7 @@ mod page;
 mod parameter;
 mod population;
 mod question;
+mod quoted;
 pub(crate) mod search;
 mod server;
 mod settings;
@@ -48,7 +49,7 @@ pub use delivery::{
 pub(crate) use delivery::{Certificates, Lengths, OnWire};
 pub use distribution::{DistributionError, load_distribution};
 pub use figure::{Beside, Figure, Plot};
-pub use file::{NoBounds, StudyError, StudyProblem, quoted};
+pub use file::{NoBounds, StudyError, StudyProblem};
 pub use headline::{Bearing, Headline, Piece, Place};
 pub use hosts::{Buffers, Hosts, Mtu, ReceiveBuffer, Timestamps, Tso, Writes};
 pub use lastbyte_link::UnknownName;
@@ -66,6 +67,7 @@ pub use population::{
 };
 pub use question::{Bounds, Check, Claim, MessageSize, Published, Quantity, Question};
 pub(crate) use question::{Direction, Distance};
+pub use quoted::quoted;
 pub use search::{PublishedEdges, Search};
 pub use server::Server;
 pub use settings::{Congestion, CpuTime, Emulation, EngineChoice, EngineName, Gso, Leads, Preset};

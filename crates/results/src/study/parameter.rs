@@ -3,6 +3,7 @@
 //! A parameter is one [`Spec`] and one line of [`ALL`]. Studies and their grids, the command line, filters, pools,
 //! captions, JSON, columns and the commands that a page tells go through it.
 
+mod hosts;
 mod link;
 mod load;
 mod page;
@@ -19,7 +20,7 @@ use lastbyte_link::{Bytes, Direction, Link, UnknownName};
 use self::spec::{Caption, Measures, Place, Scope, Set, Spec};
 pub use self::spec::{Choice, Column, CommandLine, Lists, Reading, Value};
 use super::value::ParameterError;
-use super::{Cell, StudyFolder, hosts};
+use super::{Cell, StudyFolder};
 
 /// All parameters: in this order they are set and reported, and in grids the last changes fastest.
 const ALL: [Parameter; 26] = [

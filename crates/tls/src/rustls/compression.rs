@@ -6,11 +6,11 @@ use ::rustls::compress::{
     CompressionLevel, DecompressionFailed, ZLIB_COMPRESSOR, ZLIB_DECOMPRESSOR,
 };
 
+use lastbyte_link::Side;
 use lastbyte_sizes::ABRIDGED;
 
 use super::abridged::{self, Abridger};
 use crate::ask::Ask;
-use crate::observer::Side;
 use crate::{CertificateCompression, Delivery};
 
 pub(super) type Compressors = Vec<&'static dyn CertCompressor>;

@@ -19,7 +19,7 @@ pub(super) use resolver::{
     Answer as ResolverAnswer, FIRST, Question, Resolver, address as resolved_address,
 };
 pub use servers::find_programs;
-pub(super) use servers::{Servers, Sides, start};
+pub(super) use servers::{Servers, start};
 
 use crate::study::DnsCache;
 

@@ -12,22 +12,16 @@ use netlink_packet_route::link::LinkAttribute;
 
 use super::{DnsError, NAME_SERVER, PORT, Published, Resolver, zone};
 use crate::lab::LabError;
-use crate::lab::guest::netem;
+use crate::lab::netem;
 use crate::lab::netlink::{Netlink, Prefix};
 use crate::lab::process::{self, Priority, Process, StartError};
-use crate::lab::surroundings::interface;
+use crate::lab::surroundings::{Sides, interface};
 use crate::study::Mtu;
 
 const NAMED: &str = "named";
 const UNBOUND: &str = "unbound";
 /// How long a server may take to start, and the resolver to answer at first.
 const PATIENCE: Duration = Duration::from_secs(20);
-
-/// Moves the calling thread between the namespaces of both sides.
-pub(in crate::lab) trait Sides {
-    fn enter_client(&self) -> Result<(), LabError>;
-    fn enter_server(&self) -> Result<(), LabError>;
-}
 
 /// The servers of one block. They end with it.
 pub(in crate::lab) struct Servers {

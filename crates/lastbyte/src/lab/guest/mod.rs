@@ -4,13 +4,10 @@
 //! The kernel's root is the host's file system, which it can only read. The job's folder is
 //! mounted besides, for the part. Everything a guest says to the host is a line on its console.
 
-pub(super) mod netem;
 mod network;
 mod pages;
 mod serial;
 mod tap;
-
-pub use netem::NetemError;
 
 use std::fs;
 use std::io::{self, Write};
@@ -30,6 +27,7 @@ use super::exchange::Exchange;
 use super::inspection::{Asked, Seen};
 use super::live::{Pace, Rig};
 use super::luck::link_seed;
+use super::netem::{self, NetemError};
 use super::pages::{Computing, ForeignServer, Programs};
 use super::row::row;
 use super::shortcuts::Shortcuts;

@@ -10,12 +10,11 @@ use netlink_packet_route::link::LinkAttribute;
 use netlink_packet_route::route::RouteMetric;
 use nix::sched::{CloneFlags, setns, unshare};
 
-use super::netem::{self, Table};
-use crate::lab::dns::Sides;
+use crate::lab::netem::{self, Table};
 use crate::lab::netlink::{Device, MacAddress, Netlink, Prefix};
 use crate::lab::surroundings::{
-    CLIENT_HOST, CLIENTS, SERVER_HOST, SERVERS, SYSCTLS, Sockets, interface, metrics, set_sysctls,
-    sysctls_of,
+    CLIENT_HOST, CLIENTS, SERVER_HOST, SERVERS, SYSCTLS, Sides, Sockets, interface, metrics,
+    set_sysctls, sysctls_of,
 };
 use crate::lab::{LabError, shared, sys};
 use crate::study::{Cell, Gso, Preset, Tso};

@@ -7,11 +7,10 @@ use lastbyte_pki::Store;
 
 use super::network::Network;
 use super::{GuestJob, drain, mount_memory};
-use crate::lab::dns::Sides;
 use crate::lab::luck::link_seed;
 use crate::lab::pages::{self, Computing, Programs, Seen, Stage, Timing};
 use crate::lab::starts::{self, Starts};
-use crate::lab::surroundings::Sockets;
+use crate::lab::surroundings::{Sides, Sockets};
 use crate::lab::sys::memory::PLACES;
 use crate::lab::sys::ring::{Direction, PacketRing};
 use crate::lab::{LabError, PreparedArm};

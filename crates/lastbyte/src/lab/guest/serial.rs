@@ -16,7 +16,7 @@ use super::tap::Tap;
 use crate::lab::LabError;
 use crate::lab::connection::EndedConnection;
 use crate::lab::delivery::PreparedDelivery;
-use crate::lab::dns::{self, Sides};
+use crate::lab::dns;
 use crate::lab::endpoint::{self, Endpoints, Settings, Waking};
 use crate::lab::exchange::Exchange;
 use crate::lab::pages::ForeignServer;
@@ -24,7 +24,7 @@ use crate::lab::shared::Shared;
 use crate::lab::shortcuts::Shortcuts;
 use crate::lab::socket::listen_on;
 use crate::lab::starts::{self, Starts};
-use crate::lab::surroundings::client_address;
+use crate::lab::surroundings::{Sides, client_address};
 use crate::study::{Cell, Preset};
 
 /// What the endpoints do in one block.

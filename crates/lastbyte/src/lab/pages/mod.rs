@@ -34,8 +34,8 @@ use self::servers::Serving;
 use self::turns::{of_network, passages};
 pub(super) use self::wire::Seen;
 use self::wire::{Handshake, ended, had, handshakes};
-use super::dns::Sides;
 use super::process::{Process, StartError};
+use super::surroundings::Sides;
 use super::{LabError, PreparedArm, SHARED_MEMORY, sys};
 use crate::results::{
     Cause, Dns, Exchange, Lateness, Loaded, Measurement, Outcome, PageLoad, Row, SeenConnection,

@@ -6,9 +6,8 @@ use lastbyte_page::{Answer, Asked, Site};
 
 use super::servers::{IDLE, Serving};
 use super::{Computing, Origin, Programs};
-use crate::lab::dns::Sides;
 use crate::lab::process::Process;
-use crate::lab::surroundings::SERVER;
+use crate::lab::surroundings::{SERVER, Sides};
 use crate::lab::{LabError, PreparedArm};
 use crate::study::Cell;
 use crate::study::exchange::OBJECT;

@@ -16,6 +16,7 @@ mod overview;
 mod page;
 mod plan;
 mod plot;
+mod question;
 mod share;
 mod statement;
 #[cfg(test)]

@@ -13,6 +13,7 @@ use super::inside;
 use super::numbers::{published_table, quantity};
 use super::overview::{Overview, grouped, networks};
 use super::plan::Content;
+use super::question::question;
 use super::statement::{Source, in_text, statements};
 use super::verdict::{Agreement, CheckedClaim, Compared, Verdict, check_claims, compare};
 use super::waterfall;
@@ -33,7 +34,7 @@ use crate::study::{Arm, Cell, EngineName, Measure, Study};
 pub fn page(findings: &Findings, url: Option<&str>) -> String {
     let study = &findings.study;
     let overview = Overview::new(findings);
-    let title = title(findings, overview.as_ref());
+    let title = question(findings, overview.as_ref());
     let statements = statements(&Source {
         findings,
         overview: overview.as_ref(),
@@ -106,20 +107,6 @@ const NOTHING: &str = "Nothing was measured that could be told.";
 
 /// What is said of a run that has not come to its end.
 pub const SO_FAR: &str = "the numbers are of what has been measured so far";
-
-/// The question that the page answers.
-pub(super) fn title(findings: &Findings, overview: Option<&Overview>) -> String {
-    let study = &findings.study;
-    let asked = study.question.clone();
-    let asked = asked.or_else(|| Some(overview?.question()));
-    asked.unwrap_or_else(|| match study.arms().as_slice() {
-        [arm] => format!("How long does {} take?", arm.name),
-        _ if !study.searches.is_empty() => {
-            "At which sizes does a chain cost a round trip?".to_owned()
-        }
-        _ => study.name.clone(),
-    })
-}
 
 /// How much was measured, and with what: one line.
 fn scope(findings: &Findings) -> String {

@@ -2,7 +2,7 @@
 
 use super::findings::Findings;
 use super::overview::{ONE_NETWORK, Overview};
-use super::page::title;
+use super::question::question;
 use super::statement::{Source, in_text, statements};
 use crate::report::chart::{DrawError, Painter, file_style, wrapped};
 use crate::report::svg::Svg;
@@ -40,7 +40,7 @@ pub fn share(findings: &Findings) -> Result<Option<Vec<u8>>, DrawError> {
 
 fn picture(findings: &Findings) -> String {
     let overview = Overview::new(findings);
-    let title = title(findings, overview.as_ref());
+    let title = question(findings, overview.as_ref());
     let mut svg = Svg::new(SIZE[0], SIZE[1], &title);
     let style = crate::report::chart::palette::resolved(STYLE);
     svg.style(&format!("{}{style}", file_style()));

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::parquet::Table;
 use super::{Batch, COLUMNS, Column, Connection, Kind, Value};
-use crate::results::loads::Loaded;
+use crate::results::loaded::Loaded;
 
 /// All columns, in their order.
 pub static REQUEST_COLUMNS: LazyLock<Vec<Column<OfRequest>>> = LazyLock::new(|| {

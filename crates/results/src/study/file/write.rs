@@ -5,6 +5,7 @@ use std::fmt::Display;
 use lastbyte_link::{Direction, Link, format_duration};
 
 use crate::study::parameter::Value;
+use crate::study::quoted::quoted;
 use crate::study::{Arm, Cell, Connections, Experiment, Leads, Measure, Parameter, Study, Until};
 
 impl Study {
@@ -196,17 +197,4 @@ pub(super) fn key(name: &str) -> String {
         true => name.to_owned(),
         false => quoted(name),
     }
-}
-
-/// A basic string of TOML.
-pub fn quoted(text: impl Display) -> String {
-    let escaped = text
-        .to_string()
-        .chars()
-        .fold(String::new(), |text, c| match c {
-            '"' | '\\' => format!("{text}\\{c}"),
-            c if c.is_control() => format!("{text}\\u{:04X}", u32::from(c)),
-            c => format!("{text}{c}"),
-        });
-    format!("\"{escaped}\"")
 }

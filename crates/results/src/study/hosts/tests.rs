@@ -12,8 +12,8 @@ fn what_is_written_is_read() {
         let mut read = Cell::default();
         read.hosts.mtu = Mtu(1280);
         let cell = Cell::of(preset);
-        for spec in [&MTU, &TIMESTAMPS, &BUFFERS, &TSO, &WRITES] {
-            let parameter: Parameter = spec.name.parse().unwrap();
+        for name in ["mtu", "timestamps", "buffers", "tso", "writes"] {
+            let parameter: Parameter = name.parse().unwrap();
             let text = parameter.of(&cell);
             assert_eq!(parameter.canonical(&text).unwrap(), text);
             parameter

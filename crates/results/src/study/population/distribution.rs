@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use lastbyte_link::{Bytes, Loss, Rate, format_duration};
 
-use super::super::file::quoted;
 use super::super::parameter::{Reading, Value};
+use super::super::quoted::quoted;
 use super::super::{Cell, Parameter, StudyFolder};
 
 /// What one parameter is drawn from.

@@ -6,7 +6,7 @@ use sha2::{Digest, Sha256};
 
 use super::distribution::{DistributionProblem, index_at, sums};
 use crate::study::Parameter;
-use crate::study::file::quoted;
+use crate::study::quoted::quoted;
 use crate::study::table_file::number;
 
 /// A table whose rows are drawn whole.

@@ -5,7 +5,7 @@ use lastbyte_link::Probability;
 use super::joint::TableFile;
 use super::{ByClass, Draw, Joint, Listed, Population};
 use crate::study::Parameter;
-use crate::study::file::quoted;
+use crate::study::quoted::quoted;
 
 impl Population {
     /// The line of `[population]` that is a table: users of each class, with its weight and with what columns have of it.

@@ -7,7 +7,7 @@ use crate::report::escape;
 use crate::report::layout::{Role, Screen};
 use crate::report::study::findings::Findings;
 use crate::report::study::overview::Overview;
-use crate::report::study::page::title;
+use crate::report::study::question::question;
 
 /// The JSON Schema of the document.
 pub const SCHEMA: &str = include_str!("../../../../schemas/answer-1.schema.json");
@@ -27,7 +27,7 @@ impl Answered {
             overview: overview.as_ref(),
         };
         Answered {
-            question: title(findings, overview.as_ref()),
+            question: question(findings, overview.as_ref()),
             statements: statements(&source),
             overview,
         }

@@ -57,6 +57,12 @@ unsafe extern "C" {
     fn i2d_re_X509_tbs(certificate: *mut sys::X509, out: *mut *mut u8) -> c_int;
 }
 
+/// OpenSSL's reason, without its codes. Some of its functions give none.
+pub(crate) fn reason(stack: &ErrorStack) -> &str {
+    let mut reasons = stack.errors().iter().filter_map(|error| error.reason());
+    reasons.next().unwrap_or("OpenSSL gives no reason")
+}
+
 /// Chooses the certificates of a handshake of a server. False ends the handshake.
 type ChooseCertificates = fn(&mut SslRef) -> bool;
 
