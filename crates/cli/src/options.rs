@@ -64,15 +64,21 @@ impl Network {
             let mut values = named.iter().flat_map(|network| network.values());
             values.any(|(said, _)| said == parameter)
         };
+        // As options are read: sizes in the greatest unit that has them whole.
+        let read = |parameter: Parameter, text: &str| match parameter.reading() {
+            Reading::Bytes(_) => text
+                .parse::<Bytes>()
+                .map_or(text.to_owned(), |bytes| bytes.to_string()),
+            Reading::Name | Reading::Text | Reading::Ways | Reading::Whole(_) => text.to_owned(),
+        };
         let options = transfers().filter_map(|(parameter, option)| {
             let own = said.iter().find(|(said, _)| *said == parameter);
-            match (own, &option.choice) {
-                (Some((_, value)), _) => Some((parameter, vec![value.clone()])),
-                (None, Choice::Usual(usual)) if !by_name(parameter) => {
-                    Some((parameter, vec![(*usual).to_owned()]))
-                }
-                (None, _) => None,
-            }
+            let text = match (own, &option.choice) {
+                (Some((_, value)), _) => value,
+                (None, Choice::Usual(usual)) if !by_name(parameter) => *usual,
+                (None, _) => return None,
+            };
+            Some((parameter, vec![read(parameter, text)]))
         });
         Network {
             options: options.collect(),
