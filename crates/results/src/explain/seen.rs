@@ -6,12 +6,12 @@ use lastbyte_exchange::{Exchange, HandshakeFlight};
 use lastbyte_link::Bytes;
 use lastbyte_probe::{Certainty, Certificate, Document};
 use lastbyte_sizes::framing::{MAX_PLAINTEXT, MSS, RECORD_OVERHEAD};
-use lastbyte_sizes::{ChainSpec, Group, KeyAlgorithm, Keys, framing};
+use lastbyte_sizes::{ChainSpec, Group, KeyAlgorithm, Keys, PemFiles, framing};
 
 use super::wire::{Sizes, wire_of};
 use super::{OwnChain, Signature};
 use crate::study::exchange::Cut;
-use crate::study::{Arm, Cell, MOST_TICKETS, RecordSize, Writes};
+use crate::study::{Arm, ArmChain, Cell, MOST_TICKETS, RecordSize, Writes};
 
 /// What a client connects with where that was not seen, or has sizes that are not known.
 pub const USUAL_GROUP: Group = Group::X25519MlKem768;
@@ -122,9 +122,8 @@ pub fn group(document: &Document) -> Group {
 
 /// An arm whose handshake is with that. Which server it is changes nothing: its name's length is in what is shown.
 fn arm(document: &Document) -> Option<Arm> {
-    let arm: Arm = format!("{}/server.example:443", group(document))
-        .parse()
-        .ok()?;
+    let server = ArmChain::Pem(PemFiles::new("server.example:443"));
+    let arm = Arm::of(group(document), server).ok()?;
     Some(retried(document, arm))
 }
 
