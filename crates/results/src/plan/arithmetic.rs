@@ -110,7 +110,7 @@ pub fn calculated(
         key.push(session.name().to_owned());
         let (times, flights) = known.entry(key).or_insert_with(|| {
             let over = over(&setting.cell.with(&draw));
-            let walked = expected(&wire, &over, setting.arm.record_size, Compute::default());
+            let walked = expected(wire, &over, setting.arm.record_size, Compute::default());
             let times = Times {
                 connect: Some(walked.connect),
                 handshake: Some(walked.handshake),

@@ -303,7 +303,7 @@ impl ChainSizes {
             name,
             words: None,
             measured: None,
-            writes: server_writes(&first),
+            writes: server_writes(first),
             certificate_verify: first.bytes(Message::CertificateVerify),
             ways: ways
                 .iter()
