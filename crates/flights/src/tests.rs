@@ -12,7 +12,7 @@ use proptest::prelude::*;
 use super::*;
 
 /// A connection in bytes on the wire, and how long its ends compute.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Sizes {
     /// With early data.
     client_hello: usize,
@@ -33,18 +33,6 @@ struct Sizes {
     later_request: usize,
     think: Duration,
     compute: Compute,
-}
-
-impl Default for Sizes {
-    fn default() -> Sizes {
-        Sizes {
-            client_hello: 0,
-            server_flight: 0,
-            client_finish: 0,
-            first_record: 0,
-            ..CLASSICAL
-        }
-    }
 }
 
 impl Sizes {
