@@ -2,6 +2,7 @@
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -26,6 +27,26 @@ fn chain(description: &str) -> Chain {
     match arm.chain {
         lastbyte::study::ArmChain::Made(spec) => store().chain(&spec).unwrap(),
         lastbyte::study::ArmChain::Pem(_) => panic!("{description}"),
+    }
+}
+
+#[test]
+fn a_cache_that_others_can_change_is_warned_of() {
+    let folder = TempDir::new().unwrap();
+    let file = write(&folder, "chain.pem", chain("ecdsa-p256").certificates());
+    let cache = at(&folder, "cache");
+    fs::create_dir(&cache).unwrap();
+    for (mode, is_warned) in [(0o700, false), (0o755, false), (0o777, true)] {
+        fs::set_permissions(&cache, fs::Permissions::from_mode(mode)).unwrap();
+        let mut command = lastbyte(["explain", &file]);
+        let ended = run(command.env("LASTBYTE_CACHE", &cache));
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        let warning = "chains are taken from a cache that others can change";
+        assert_eq!(
+            ended.stderr.contains(warning),
+            is_warned,
+            "{mode:o}: {ended:?}"
+        );
     }
 }
 

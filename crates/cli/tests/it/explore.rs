@@ -129,17 +129,14 @@ fn commands_of_the_page_are_taken_and_tell_the_same() {
 }
 
 /// A number of a page's question by its name: of the network, or of an arm as `model.js` puts it together.
-fn number(data: &Value, chain: &Value, name: &str) -> Option<f64> {
+fn number(data: &Value, chain: &Value, name: &str, place: usize) -> Option<f64> {
     let (sizes, start, site) = (&data["sizes"], &data["start"], &data["site"]);
     let (group, _) = start["baseline"].as_str()?.split_once('/')?;
     let mut groups = sizes["groups"].as_array()?.iter();
     let group = groups.find(|known| known["name"] == group)?;
     let own = &chain["ways"][0];
     let sum = |one: &Value, other: &Value| Some(one.as_f64()? + other.as_f64()?);
-    let write = |writes: &Value, place: &str| {
-        let place: usize = place.parse().ok()?;
-        writes.get(place - 1).map_or(Some(0.0), Value::as_f64)
-    };
+    let write = |writes: &Value| writes.get(place).map_or(Some(0.0), Value::as_f64);
     match name {
         "rtt" | "rate" | "initcwnd" => start[name].as_f64(),
         "payload" => start["data"].as_f64(),
@@ -153,11 +150,9 @@ fn number(data: &Value, chain: &Value, name: &str) -> Option<f64> {
         "server_finished" | "client_finish" | "hello_retry_request" => sizes[name].as_f64(),
         "second_client_hello" if group[name] == 0 => Some(0.0),
         "second_client_hello" => sum(&group[name], &own[0]),
-        _ => match name.split_once("_write_")? {
-            ("ticket", place) => write(&site["ticket_writes"], place),
-            ("response", place) => write(&site["response_writes"], place),
-            (_, place) => write(&chain["writes"], place),
-        },
+        "ticket_writes" | "response_writes" => write(&site[name]),
+        "server_writes" => write(&chain["writes"]),
+        _ => None,
     }
 }
 
@@ -260,12 +255,18 @@ fn a_site_s_page_says_what_is_supposed_of_it() {
             };
             assert_eq!(name, ends);
             let layout = layout();
-            let numbers = (layout.iter().take(2)).flat_map(|(_, names)| names.iter());
-            let numbers = numbers.map(|name| {
+            let numbers = (layout.iter().take(2)).flat_map(|(_, names)| {
+                // A list has its name as often as it can have numbers.
+                let first = |name| names.iter().position(|known| *known == name);
+                let place = move |(at, name)| (name, at - first(name).unwrap_or(at));
+                names.iter().copied().enumerate().map(place)
+            });
+            let numbers = numbers.map(|(name, place)| {
                 // Of a page without a response, it is the usual one.
-                match (*name, document.get("response")) {
+                match (name, document.get("response")) {
                     ("payload", None) => 0.0,
-                    _ => number(&data, chain, name).unwrap_or_else(|| panic!("{what}: {name}")),
+                    _ => number(&data, chain, name, place)
+                        .unwrap_or_else(|| panic!("{what}: {name}")),
                 }
             });
             let question: Vec<f64> = std::iter::once(1.0).chain(numbers).collect();

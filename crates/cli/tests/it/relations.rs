@@ -12,7 +12,7 @@ use std::time::Duration;
 use crate::common::run;
 use lastbyte::explain::buffers_change_nothing;
 use lastbyte::results::rows::{Batch, CsvWriter, Origin};
-use lastbyte::results::{Dataset, Row, Sample, Times, expected};
+use lastbyte::results::{Dataset, Row, Sample, Times, TransportStats, expected};
 use lastbyte::study::{Emulation, EngineName, Experiment, ReceiveBuffer};
 use lastbyte_flights::{Compute, Reason};
 use lastbyte_link::Seed;
@@ -550,7 +550,8 @@ fn assert_idle(test: &str, arms: Values, choices: &[Choices], all: &[Idle]) {
         let answers_of_arm = answers.iter_mut().flatten();
         for row in answers_of_arm.flat_map(|answer| &mut answer.sample.rows) {
             // Where a window is idle, it is still told.
-            for tcp in [&mut row.client_tcp(), &mut row.server_tcp()] {
+            let TransportStats::Tcp { client, server } = &mut row.transport;
+            for tcp in [client, server] {
                 tcp.as_mut().unwrap().cwnd = 0;
             }
         }

@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 
 use crate::authority::END_ENTITY_LIFE;
 use crate::cache::default_dir;
-use crate::{Chain, ChainSpec, KeyAlgorithm, RootDelivery, Store, test_chains};
+use crate::{Chain, ChainSpec, KeyAlgorithm, Note, RootDelivery, Store, test_chains};
 
 const ECDSA: KeyAlgorithm = KeyAlgorithm::EcdsaP256;
 
@@ -271,6 +271,27 @@ fn only_chain(folder: &Path) -> PathBuf {
     names
         .max_by_key(|path| path.to_string_lossy().len())
         .unwrap()
+}
+
+/// Whoever has given the old chain away can still find its key, and is told where.
+#[test]
+fn a_chain_that_was_damaged_is_kept_beside_the_new_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(folder.path());
+    let spec = ChainSpec::new(ECDSA);
+    assert!(store.chain(&spec).unwrap().notes().is_empty());
+    let kept = only_chain(folder.path());
+    let key = fs::read(kept.join("key.pem")).unwrap();
+    fs::write(kept.join("chain.pem"), "damaged").unwrap();
+    let chain = store.chain(&spec).unwrap();
+    let [Note::Replaced { aside, .. }] = chain.notes() else {
+        panic!("{:?}", chain.notes());
+    };
+    assert_eq!(fs::read(aside.join("key.pem")).unwrap(), key);
+    assert_eq!(fs::read(aside.join("chain.pem")).unwrap(), b"damaged");
+    assert_ne!(fs::read(kept.join("key.pem")).unwrap(), key);
+    // The new one is good.
+    assert!(store.chain(&spec).unwrap().notes().is_empty());
 }
 
 #[test]
