@@ -184,6 +184,7 @@ fn public(files: &PemFiles) -> Result<PublicChain, Failure> {
 struct Shape {
     intermediates: usize,
     timestamps: usize,
+    names: usize,
 }
 
 impl Shape {
@@ -197,6 +198,9 @@ impl Shape {
         Shape {
             intermediates: chain.certificates.len().saturating_sub(1),
             timestamps,
+            names: (chain.certificates.first())
+                .and_then(|certificate| certificate.subject_alt_names())
+                .map_or(1, |names| names.len()),
         }
     }
 
@@ -225,7 +229,7 @@ impl Shape {
     }
 }
 
-/// A made arm with as many certificates and timestamps around its keys as a user's own chain has, so that keys alone are exchanged;
+/// A made arm with as many certificates, timestamps and names around its keys as a user's own chain has, so that keys alone are exchanged;
 /// as it is where it says itself how many, or where there is no such chain.
 pub(super) fn in_shape_of(own: &Arm, made: Arm) -> Result<Arm, Failure> {
     let (ArmChain::Pem(files), ArmChain::Made(spec)) = (&own.chain, &made.chain) else {
@@ -236,9 +240,14 @@ pub(super) fn in_shape_of(own: &Arm, made: Arm) -> Result<Arm, Failure> {
         return Ok(made);
     }
     let shape = Shape::of(&store()?.public(files).map_err(Failure::usage)?);
-    let [intermediates, timestamps] =
-        [shape.intermediates, shape.timestamps].map(|count| count.to_string());
-    let said = [("intermediates", &*intermediates), ("scts", &timestamps)];
+    // As many as one that is made can have.
+    let names = shape.names.clamp(1, ChainSpec::MAX_NAMES.into());
+    let is_usual = names == usize::from(ChainSpec::USUAL_NAMES);
+    let names = (!is_usual && !made.says("names")).then(|| ("names", names.to_string()));
+    let said: Vec<_> = shape.keys().into_iter().chain(names).collect();
+    let said: Vec<_> = (said.iter())
+        .map(|(key, value)| (*key, value.as_str()))
+        .collect();
     // A chain that is longer than any that is made stays as it is, and is told of.
     Ok(made.with_all(&said).unwrap_or(made))
 }
@@ -264,6 +273,7 @@ pub(super) fn of_other_shape(arms: &[Arm]) -> Result<Vec<String>, Failure> {
         let has = Shape {
             intermediates: usize::from(spec.intermediates),
             timestamps: usize::from(spec.scts),
+            names: usize::from(spec.names),
         };
         (has.keys() != shape.keys()).then(|| {
             format!(

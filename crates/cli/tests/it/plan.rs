@@ -132,6 +132,31 @@ fn from_ones_own_logs_and_chain_to_levers() {
     }
 }
 
+/// Keys alone are exchanged: a chain of many names keeps them.
+#[test]
+fn what_is_planned_has_the_names_of_the_chain_that_there_is() {
+    let folder = TempDir::new().unwrap();
+    let made = lastbyte(
+        &folder,
+        &["chain", "new", "ecdsa-p256/names=40", "-o", "many"],
+    );
+    assert_eq!(made.code, Some(0), "{}", made.stderr);
+    let plan = [
+        "plan",
+        "ml-dsa-44",
+        "--today",
+        "many/chain.pem",
+        "--users",
+        "fibre=1",
+    ];
+    let told = lastbyte(
+        &folder,
+        &[&plan[..], &["-n", "20", "--format", "json"]].concat(),
+    );
+    let planned = "X25519MLKEM768/ml-dsa-44/intermediates=1/scts=0/names=40";
+    assert_eq!(document(&told)["planned"], planned);
+}
+
 /// What `chain new` writes is all that is needed, and so is any full chain with its root beside it.
 #[test]
 fn a_root_beside_the_chain_is_the_one_that_clients_trust() {

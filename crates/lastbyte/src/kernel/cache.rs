@@ -57,7 +57,7 @@ impl Cache {
         let caches = Store::default_dir()?;
         let cache = Cache::new(&caches, RECIPE)?;
         if cache.folder.exists()
-            && let Some(problem) = foreign(&caches).or_else(|| foreign(&cache.folder))
+            && let Some(problem) = cache.parts(&caches).iter().find_map(|part| foreign(part))
         {
             return Err(KernelError::Foreign(problem));
         }
@@ -65,6 +65,17 @@ impl Cache {
             installed: installed(),
             ..cache
         })
+    }
+
+    /// All that somebody could change to have another kernel run: folders, and the files of each kernel.
+    pub(super) fn parts(&self, caches: &Path) -> Vec<PathBuf> {
+        let mut parts = vec![caches.to_owned(), self.folder.clone()];
+        for kernel in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
+            let kernel = kernel.path();
+            parts.extend([PROGRAM, INFO, BUILT_HERE].map(|file| kernel.join(file)));
+            parts.push(kernel);
+        }
+        parts
     }
 
     /// `caches` is where each kind of cache has a folder.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
@@ -9,6 +10,7 @@ use tempfile::TempDir;
 
 use super::cache;
 use super::digest::{sha256, sha256_of_file};
+use super::owner::foreign;
 use super::process::{Runner, ToolError};
 use super::recipe::{Patch, RECIPE, Recipe};
 use super::source::{Version, source_version};
@@ -271,4 +273,39 @@ fn tools_do_not_get_the_environment_of_others() {
     assert!(std::env::var_os("CARGO_MANIFEST_DIR").is_some());
     let (lines, _) = sh("echo ${CARGO_MANIFEST_DIR-none} $LC_ALL");
     assert_eq!(lines.unwrap(), ["none C"]);
+}
+
+/// Whoever can write into one kernel's folder has it run as whoever measures.
+#[test]
+fn what_a_kernel_is_must_be_nobody_elses() {
+    let folder = tempfile::tempdir().unwrap();
+    let caches = folder.path().to_owned();
+    let cache = Cache::new(&caches, RECIPE).unwrap();
+    let kernel = caches.join("kernel").join("1");
+    fs::create_dir_all(&kernel).unwrap();
+    let parts = [
+        (caches.clone(), 0o755),
+        (caches.join("kernel"), 0o755),
+        (kernel.clone(), 0o755),
+        (kernel.join("linux"), 0o755),
+        (kernel.join("kernel.json"), 0o644),
+        (kernel.join("built-here"), 0o644),
+    ];
+    let set = |path: &Path, mode| {
+        if !path.exists() {
+            fs::write(path, "").unwrap();
+        }
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    };
+    for (path, mode) in &parts {
+        set(path, *mode);
+    }
+    let problem = || cache.parts(&caches).iter().find_map(|part| foreign(part));
+    assert_eq!(problem(), None);
+    for (path, mode) in &parts {
+        set(path, mode | 0o002);
+        let problem = problem().unwrap();
+        assert!(problem.contains(path.to_str().unwrap()), "{problem}");
+        set(path, *mode);
+    }
 }

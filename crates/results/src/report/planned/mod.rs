@@ -194,6 +194,7 @@ impl Planned<'_> {
             ),
         };
         let part = match 100.0 * most.value / lost.value {
+            105.0.. => " more than that".to_owned(),
             95.0.. => " nearly all of that".to_owned(),
             part => format!(" {part:.0} % of that"),
         };
