@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use lastbyte::results::{
     Cause, CpuCosts, Dns, EngineReport, Environment, Exchange, FailureKind, Lateness, Measurement,
-    Negotiated, Outcome, PageLoad, Part, PartHeader, Resumption, Row, TcpStats, Times,
-    TransportStats, Validity, write_part,
+    Negotiated, Outcome, Part, PartHeader, Resumption, Row, TcpStats, Times, TransportStats,
+    Validity, write_part,
 };
 use lastbyte::study::{BlockId, Study};
 use lastbyte_fuzz::pieces;
@@ -73,7 +73,7 @@ static PART: LazyLock<(Part, Vec<u8>)> = LazyLock::new(|| {
             ..Exchange::default()
         },
         dns: Dns::default(),
-        measurement: Measurement::Load(PageLoad::default()),
+        measurement: Measurement::Transfer,
         transport: TransportStats::Tcp {
             client: Some(TcpStats::default()),
             server: None,
