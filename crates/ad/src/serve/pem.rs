@@ -1,5 +1,6 @@
 //! Whether a file of PEM is whole. OpenSSL takes what it can read and says nothing of the rest.
 
+use openssl::nid::Nid;
 use openssl::pkey::{PKey, Private};
 use thiserror::Error;
 
@@ -33,6 +34,11 @@ pub enum PemError {
         "the private key can't be read: its file is damaged, or OpenSSL does not know its algorithm"
     )]
     Key,
+    /// No client of TLS 1.3 takes what such a key signs (RFC 8446, section 4.2.3), or OpenSSL does not sign with it.
+    #[error(
+        "the private key is of {0}, with which no server can sign in TLS 1.3: use ECDSA with P-256, P-384 or P-521, RSA of 2048 bits or more, EdDSA or ML-DSA"
+    )]
+    CannotSign(String),
     /// OpenSSL reads fewer certificates than the file says it has.
     #[error("only {read} of its {blocks} certificates can be read")]
     Unread {
@@ -105,7 +111,28 @@ pub(super) fn key(pem: &[u8]) -> Result<PKey<Private>, PemError> {
         return Err(PemError::Encrypted);
     }
     // With a passphrase, so that OpenSSL never asks for one. Its words for what it can't read are no help.
-    PKey::private_key_from_pem_passphrase(pem, b"").map_err(|_| PemError::Key)
+    let key = PKey::private_key_from_pem_passphrase(pem, b"").map_err(|_| PemError::Key)?;
+    match cannot_sign(&key) {
+        Some(kind) => Err(PemError::CannotSign(kind)),
+        None => Ok(key),
+    }
+}
+
+/// What a key is that can't sign in TLS 1.3; none of one that can.
+fn cannot_sign(key: &PKey<Private>) -> Option<String> {
+    /// OpenSSL's second security level, which is the usual one, takes none that is shorter.
+    const LEAST_RSA: u32 = 2048;
+    const CURVES: [Nid; 3] = [Nid::X9_62_PRIME256V1, Nid::SECP384R1, Nid::SECP521R1];
+    if let Ok(key) = key.ec_key() {
+        let curve = key.group().curve_name();
+        let is_known = curve.is_some_and(|curve| CURVES.contains(&curve));
+        let name = curve.and_then(|curve| curve.short_name().ok());
+        return (!is_known)
+            .then(|| format!("the curve {}", name.unwrap_or("that it names itself")));
+    }
+    let bits = key.bits();
+    let is_short = key.rsa().is_ok() && bits < LEAST_RSA;
+    is_short.then(|| format!("RSA with {bits} bits"))
 }
 
 fn label_of<'a>(line: &'a [u8], begins: &[u8]) -> Option<&'a [u8]> {
@@ -124,6 +151,8 @@ fn is_certificate(label: &[u8]) -> bool {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use openssl::ec::{EcGroup, EcKey};
+    use openssl::nid::Nid;
     use openssl::pkey::{KeyType, PKey};
     use openssl::rsa::Rsa;
     use openssl::symm::Cipher;
@@ -151,6 +180,32 @@ mod tests {
             (TWO.into(), PemError::NoKey),
         ] {
             assert_eq!(key(&pem).unwrap_err(), wrong);
+        }
+    }
+
+    #[test]
+    fn a_key_that_can_not_sign_is_refused_before_anybody_connects() {
+        let ec = |curve| {
+            let group = EcGroup::from_curve_name(curve).unwrap();
+            PKey::from_ec_key(EcKey::generate(&group).unwrap()).unwrap()
+        };
+        let rsa = |bits| PKey::from_rsa(Rsa::generate(bits).unwrap()).unwrap();
+        for (made, kind) in [
+            (ec(Nid::X9_62_PRIME256V1), None),
+            (ec(Nid::SECP521R1), None),
+            (rsa(2048), None),
+            (PKey::generate_ed25519().unwrap(), None),
+            (ec(Nid::SECP256K1), Some("the curve secp256k1")),
+            (ec(Nid::BRAINPOOL_P256R1), Some("the curve brainpoolP256r1")),
+            (rsa(1024), Some("RSA with 1024 bits")),
+        ] {
+            let pem = made.private_key_to_pem_pkcs8().unwrap();
+            let found = key(&pem).map(|found| found.public_eq(&made));
+            let expected = match kind {
+                None => Ok(true),
+                Some(kind) => Err(PemError::CannotSign(kind.to_owned())),
+            };
+            assert_eq!(found, expected);
         }
     }
 
