@@ -184,7 +184,6 @@ fn public(files: &PemFiles) -> Result<PublicChain, Failure> {
 struct Shape {
     intermediates: usize,
     timestamps: usize,
-    names: usize,
 }
 
 impl Shape {
@@ -198,9 +197,6 @@ impl Shape {
         Shape {
             intermediates: chain.certificates.len().saturating_sub(1),
             timestamps,
-            names: (chain.certificates.first())
-                .and_then(|certificate| certificate.subject_alt_names())
-                .map_or(1, |names| names.len()),
         }
     }
 
@@ -239,15 +235,16 @@ pub(super) fn in_shape_of(own: &Arm, made: Arm) -> Result<Arm, Failure> {
     if says.contains(&true) || spec.certificate_bytes.is_some() || made.delivery.is_alone() {
         return Ok(made);
     }
-    let shape = Shape::of(&store()?.public(files).map_err(Failure::usage)?);
+    let chain = store()?.public(files).map_err(Failure::usage)?;
+    let end_entity = chain.certificates.first();
+    let names = end_entity.and_then(|certificate| certificate.subject_alt_names());
     // As many as one that is made can have.
-    let names = shape.names.clamp(1, ChainSpec::MAX_NAMES.into());
+    let names = (names.map_or(1, |names| names.len())).clamp(1, ChainSpec::MAX_NAMES.into());
     let is_usual = names == usize::from(ChainSpec::USUAL_NAMES);
     let names = (!is_usual && !made.says("names")).then(|| ("names", names.to_string()));
-    let said: Vec<_> = shape.keys().into_iter().chain(names).collect();
-    let said: Vec<_> = (said.iter())
-        .map(|(key, value)| (*key, value.as_str()))
-        .collect();
+    let said = Shape::of(&chain).keys().into_iter().chain(names);
+    let said: Vec<(&str, String)> = said.collect();
+    let said: Vec<(&str, &str)> = said.iter().map(|(key, value)| (*key, &**value)).collect();
     // A chain that is longer than any that is made stays as it is, and is told of.
     Ok(made.with_all(&said).unwrap_or(made))
 }
@@ -273,7 +270,6 @@ pub(super) fn of_other_shape(arms: &[Arm]) -> Result<Vec<String>, Failure> {
         let has = Shape {
             intermediates: usize::from(spec.intermediates),
             timestamps: usize::from(spec.scts),
-            names: usize::from(spec.names),
         };
         (has.keys() != shape.keys()).then(|| {
             format!(

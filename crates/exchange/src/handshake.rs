@@ -98,10 +98,28 @@ impl Handshake {
         Some(u32::try_from(bytes.max(0)).unwrap_or(u32::MAX))
     }
 
+    /// A flight in bytes on the wire whose messages are in records of their own each, and nothing besides.
+    #[must_use]
+    pub fn in_own_records(&self, flight: HandshakeFlight) -> usize {
+        let messages = flight.messages().iter();
+        let sent = messages.filter_map(|message| {
+            let bytes = self.messages.get(*message)?;
+            Some(message.wire_bytes(bytes as usize))
+        });
+        sent.sum()
+    }
+
     /// Notes how large a flight is on the wire, whose messages are noted already.
     pub fn see(&mut self, flight: HandshakeFlight, wire_bytes: Option<u32>) {
         let payload = i64::from(self.payload(flight));
         self.around[flight as usize] = wire_bytes.map(|bytes| i64::from(bytes) - payload);
+    }
+
+    /// Notes several of them.
+    pub fn see_all(&mut self, flights: impl IntoIterator<Item = (HandshakeFlight, Option<u32>)>) {
+        for (flight, wire_bytes) in flights {
+            self.see(flight, wire_bytes);
+        }
     }
 }
 

@@ -45,9 +45,8 @@ impl Exchange {
     #[must_use]
     pub fn of_flights(flights: impl IntoIterator<Item = (HandshakeFlight, u32)>) -> Exchange {
         let mut exchange = Exchange::default();
-        for (flight, bytes) in flights {
-            exchange.handshake.see(flight, Some(bytes));
-        }
+        let flights = flights.into_iter();
+        (exchange.handshake).see_all(flights.map(|(flight, bytes)| (flight, Some(bytes))));
         exchange
     }
 

@@ -71,6 +71,16 @@ impl Records {
         }
     }
 
+    /// Payload of the record that starts at offset `sent` of `all` bytes.
+    #[must_use]
+    pub fn payload(&self, sent: u64, all: u64) -> usize {
+        let limit = match sent {
+            0 => self.first,
+            _ => self.later,
+        };
+        usize::try_from(all - sent).map_or(limit, |left| left.min(limit))
+    }
+
     /// The bytes on the wire of `payload` bytes.
     #[must_use]
     pub fn wire_bytes(&self, payload: usize) -> usize {

@@ -232,7 +232,7 @@ impl Handshake {
             handshake.messages.set(message, Some(most(bytes)));
         }
         let retry = Some(most(arm.hello_retry_request)).filter(|bytes| *bytes > 0);
-        for (flight, bytes) in [
+        handshake.see_all([
             (HandshakeFlight::ClientHello, Some(most(arm.client_hello))),
             (HandshakeFlight::HelloRetryRequest, retry),
             (
@@ -240,9 +240,7 @@ impl Handshake {
                 Some(most(arm.second_client_hello)),
             ),
             (HandshakeFlight::ClientFinish, Some(most(arm.client_finish))),
-        ] {
-            handshake.see(flight, bytes);
-        }
+        ]);
         handshake.server_writes = writes(arm.server_writes, Then::Rest, 1 << 20);
         Handshake(handshake).in_records()
     }

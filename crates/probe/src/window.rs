@@ -438,9 +438,8 @@ impl<'a> Flights<'a> {
             .map_or(0, |round| round.segments);
         let all = self.response.as_ref().map_or(0, Seen::segments);
         let hello = self.connection.written(true).clamp(1, 8 * segment);
-        let mut exchange = Exchange::default();
         let retry = segments(self.retry.min(MOST_WINDOW));
-        for (flight, bytes) in [
+        let flights = [
             (HandshakeFlight::ClientHello, hello),
             (HandshakeFlight::HelloRetryRequest, retry),
             (
@@ -452,9 +451,10 @@ impl<'a> Flights<'a> {
                 HandshakeFlight::ClientFinish,
                 self.connection.written(false).clamp(1, segment),
             ),
-        ] {
-            exchange.handshake.see(flight, u32::try_from(bytes).ok());
-        }
+        ];
+        let mut exchange = Exchange::default();
+        let flights = flights.map(|(flight, bytes)| (flight, u32::try_from(bytes).ok()));
+        exchange.handshake.see_all(flights);
         // With what is left of both, no flight is cut short.
         let response = (first.saturating_mul(3).saturating_add(8)).min(8 * MOST_WINDOW);
         exchange.response = Some(Transfer::seen(segments(all.min(response))));

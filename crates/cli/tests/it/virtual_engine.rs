@@ -1059,18 +1059,16 @@ fn a_large_response_takes_no_round_trip_more_after_a_small_handshake() {
     }
 }
 
-/// One of twenty costs in turn, by the connection's index in its sample, in every emulation.
-#[test]
-fn calibrated_costs_go_by_the_index_of_a_connection() {
-    let place = Place::new(
+/// A study of handshakes with calibrated costs, over netem and over the emulator.
+fn over_both_emulations(connections: u32, arm: &str, link: &str) -> Place {
+    Place::new(&format!(
         r#"
 cpu = "calibrated"
-connections = 270
+connections = {connections}
 [arm.a]
-tls = "SecP256r1MLKEM768/ml-dsa-65"
+tls = "{arm}"
 [link.l]
-rtt = "35ms"
-rate = "1gbit"
+{link}
 [[measure]]
 id = "netem"
 data = "0KiB"
@@ -1078,8 +1076,15 @@ data = "0KiB"
 id = "link"
 emulation = "link"
 data = "0KiB"
-"#,
-    );
+"#
+    ))
+}
+
+/// One of twenty costs in turn, by the connection's index in its sample, in every emulation.
+#[test]
+fn calibrated_costs_go_by_the_index_of_a_connection() {
+    let link = "rtt = \"35ms\"\nrate = \"1gbit\"";
+    let place = over_both_emulations(270, "SecP256r1MLKEM768/ml-dsa-65", link);
     succeed(&mut place.run("out"));
     let measured = place.measured("out");
     let handshakes = |sample: &Sample| -> Vec<Duration> {
@@ -1099,23 +1104,7 @@ data = "0KiB"
 #[test]
 fn every_emulation_has_servers_take_their_time() {
     const TAKEN: Duration = Duration::from_millis(50);
-    let place = Place::new(
-        r#"
-cpu = "calibrated"
-connections = 3
-[arm.a]
-tls = "x25519/rsa-2048"
-[link.l]
-rtt = "0ms"
-[[measure]]
-id = "netem"
-data = "0KiB"
-[[measure]]
-id = "link"
-emulation = "link"
-data = "0KiB"
-"#,
-    );
+    let place = over_both_emulations(3, "x25519/rsa-2048", "rtt = \"0ms\"");
     // What a step takes on this machine is kept in a file, which the test changes.
     let cache = place.path("cache");
     fs::create_dir(&cache).unwrap();

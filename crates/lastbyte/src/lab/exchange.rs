@@ -10,6 +10,7 @@ mod tests;
 use std::mem;
 use std::time::Duration;
 
+use lastbyte_exchange::Records;
 use lastbyte_link::Time;
 use lastbyte_tls::Resumption;
 use lastbyte_tls::observer::Observer;
@@ -20,7 +21,7 @@ use super::channel::{Channel, Hold, Input};
 use super::failure::Failure;
 use super::shortcuts::WakePolicy;
 use crate::results::{CpuCosts, Times};
-use crate::study::exchange::Cut;
+use crate::study::exchange::records;
 use crate::study::{self, Arm, Cell, Flush, ReceiveBuffer, Writes};
 
 /// What the connections of a block exchange.
@@ -34,7 +35,7 @@ pub(crate) struct Exchange {
     data: u64,
     /// From the end of a response to the next request.
     think: Duration,
-    records: Cut,
+    records: Records,
     early_request: EarlyRequest,
     /// Of a response.
     responses: Writes,
@@ -60,7 +61,7 @@ impl Exchange {
             upload: work.upload.0,
             data: work.data.0,
             think: cell.think,
-            records: Cut::new(arm.record_size, cell),
+            records: records(arm.record_size, cell),
             responses: cell.hosts.writes,
             early_request: match arm.resumption {
                 Resumption::EarlyData if work.requests > 0 => EarlyRequest::Tried,
@@ -154,7 +155,7 @@ fn encrypt(
     channel: &mut dyn Channel,
     sent: &mut u64,
     length: u64,
-    records: Cut,
+    records: Records,
     scratch: &[u8],
 ) -> Result<(), Failure> {
     while *sent < length && channel.has_room() {
@@ -170,7 +171,7 @@ fn encrypt_apart(
     channel: &mut dyn Channel,
     sent: &mut u64,
     end: u64,
-    records: Cut,
+    records: Records,
     scratch: &[u8],
 ) -> Result<(), Failure> {
     let mut length = 0;

@@ -92,15 +92,13 @@ pub fn exchange(observer: &Observer, keys: &KeyLog, mss: Option<u32>) -> Exchang
             .reduce(|one, other| one + other)
     };
     let mut handshake = Handshake::of(seen.messages);
-    for (flight, bytes) in [
+    handshake.see_all([
         (HandshakeFlight::ClientHello, client_hello),
         (HandshakeFlight::HelloRetryRequest, hello_retry),
         (HandshakeFlight::SecondClientHello, second_hello),
         (HandshakeFlight::Server, rest(Side::Server)),
         (HandshakeFlight::ClientFinish, rest(Side::Client)),
-    ] {
-        handshake.see(flight, bytes);
-    }
+    ]);
     let mss = mss.filter(|mss| *mss > 0);
     Exchange {
         transport: Transport::Tcp(Tcp {

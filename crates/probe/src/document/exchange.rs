@@ -20,12 +20,13 @@ impl From<&Document> for Exchange {
         ] {
             exchange.handshake.messages.set(message, bytes);
         }
-        for (flight, bytes) in [
-            (HandshakeFlight::ClientHello, tls.client_hello_wire_bytes),
-            (HandshakeFlight::Server, tls.server_flight_wire_bytes),
-        ] {
-            exchange.handshake.see(flight, some(bytes));
-        }
+        exchange.handshake.see_all([
+            (
+                HandshakeFlight::ClientHello,
+                some(tls.client_hello_wire_bytes),
+            ),
+            (HandshakeFlight::Server, some(tls.server_flight_wire_bytes)),
+        ]);
         let writes = tls.writes.as_ref();
         exchange.handshake.server_writes =
             writes.and_then(|writes| seen(Then::Rest, &writes.first));

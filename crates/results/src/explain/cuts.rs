@@ -1,12 +1,11 @@
 //! What would make a handshake smaller, and what that buys.
 
-use lastbyte_exchange::HandshakeFlight;
+use lastbyte_exchange::{Exchange, HandshakeFlight};
 use lastbyte_sizes::{ChainSpec, KeyAlgorithm, Message, RootDelivery, framing};
 
 use super::flights;
 use super::wire::{self, OwnChain, Sizes};
 use crate::study::{Arm, ArmChain, Cell, Delivery};
-use lastbyte_exchange::Exchange;
 
 /// One thing less.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,12 +1,11 @@
 //! How far it is to where a handshake needs a flight more, or one less.
 
-use lastbyte_exchange::HandshakeFlight;
+use lastbyte_exchange::{Exchange, HandshakeFlight};
 use lastbyte_flights::around;
 use lastbyte_sizes::{Message, framing};
 
 use super::{flights, wire};
 use crate::study::{Arm, Cell};
-use lastbyte_exchange::Exchange;
 
 /// How far it is to both edges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

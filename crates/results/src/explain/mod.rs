@@ -23,7 +23,7 @@ pub use wire::{OwnChain, Signature, Unknown, wire, wire_of_own, wire_with};
 
 use std::time::Duration;
 
-use lastbyte_exchange::HandshakeFlight;
+use lastbyte_exchange::{Exchange, HandshakeFlight};
 use lastbyte_flights::{Compute, Flight, Timeline};
 use lastbyte_link::{Bytes, Direction, Link, Side};
 use lastbyte_sizes::{Message, framing};
@@ -31,7 +31,6 @@ use thiserror::Error;
 
 use crate::results::{buffers_change_no_packet, expected};
 use crate::study::{Arm, Cell, Congestion, Preset, ReceiveBuffer, Work};
-use lastbyte_exchange::Exchange;
 use wire::Sizes;
 
 /// What arithmetic says of an arm over some networks.

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use lastbyte_exchange::{Exchange, HandshakeFlight};
+use lastbyte_exchange::{Exchange, HandshakeFlight, Records};
 use lastbyte_link::Bytes;
 use lastbyte_probe::{Certainty, Certificate, Document};
 use lastbyte_sizes::framing::{MAX_PLAINTEXT, MSS, RECORD_OVERHEAD};
@@ -10,7 +10,7 @@ use lastbyte_sizes::{ChainSpec, Group, KeyAlgorithm, Keys, PemFiles, framing};
 
 use super::wire::{Sizes, wire_of};
 use super::{OwnChain, Signature};
-use crate::study::exchange::Cut;
+use crate::study::exchange::records_over;
 use crate::study::{Arm, ArmChain, Cell, MOST_TICKETS, RecordSize, Writes};
 
 /// What a client connects with where that was not seen, or has sizes that are not known.
@@ -183,7 +183,7 @@ pub fn record_size(document: &Document) -> RecordSize {
 /// What of the response that came is payload, over segments of so many bytes; none where none came.
 pub fn payload(document: &Document, mss: usize) -> Option<Bytes> {
     let wire_bytes = document.response.as_ref()?.wire_bytes;
-    let Cut { first, later } = Cut::over(record_size(document), mss);
+    let Records { first, later } = records_over(record_size(document), mss);
     let first = (first + RECORD_OVERHEAD).min(wire_bytes);
     let rest = wire_bytes - first;
     let records = usize::from(first > 0) + rest.div_ceil(later + RECORD_OVERHEAD);

@@ -1,12 +1,11 @@
 //! What an answer would be if the chain's surroundings were others: what logs sign with, how many intermediates are sent,
 //! whether Merkle Tree Certificates take the place of both. Nobody who asks about a chain says so, and each can turn the answer.
 
-use lastbyte_exchange::HandshakeFlight;
+use lastbyte_exchange::{Exchange, HandshakeFlight};
 use lastbyte_sizes::{ChainSpec, Message};
 
 use super::{OwnChain, flights, probe, wire};
 use crate::study::{Arm, ArmChain, ArmProblem, Cell};
-use lastbyte_exchange::Exchange;
 
 /// A chain in other surroundings.
 #[derive(Clone, Debug)]

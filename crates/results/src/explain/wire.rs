@@ -138,14 +138,7 @@ fn handshake(arm: &Arm, chain: Sizes<'_>, delivered: &OnWire) -> Result<Exchange
     for (message, bytes) in messages.chain(retry.into_iter().filter(|_| retries)) {
         handshake.messages.set(message, Some(number(bytes)));
     }
-    let records = |flight: HandshakeFlight| -> usize {
-        let messages = flight.messages().iter();
-        let sent = messages.filter_map(|message| {
-            let bytes = handshake.messages.get(*message)?;
-            Some(message.wire_bytes(bytes as usize))
-        });
-        sent.sum()
-    };
+    let records = |flight| handshake.in_own_records(flight);
     // Each end sends one change_cipher_spec, as early as it can.
     let [at_once, after_retry] = match retries {
         true => [0, CHANGE_CIPHER_SPEC],
@@ -176,9 +169,7 @@ fn handshake(arm: &Arm, chain: Sizes<'_>, delivered: &OnWire) -> Result<Exchange
             Some(number(records(HandshakeFlight::ClientFinish) + at_once)),
         ),
     ];
-    for (flight, bytes) in flights {
-        handshake.see(flight, bytes);
-    }
+    handshake.see_all(flights);
     let seen = match chain {
         Sizes::Made(_) => Exchange::default(),
         Sizes::Own(own) => own.seen.clone(),

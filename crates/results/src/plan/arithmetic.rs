@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use lastbyte_exchange::Exchange;
 use lastbyte_flights::Compute;
 use lastbyte_link::Seed;
 use lastbyte_sizes::Resumption;
@@ -13,7 +14,6 @@ use crate::explain::{Unknown, suppositions, without_certificates};
 use crate::results::{Metric, Percentile, expected};
 use crate::row::{Dns, Lateness, Measurement, Outcome, Row, Times, TransportStats};
 use crate::study::{Arm, Cell};
-use lastbyte_exchange::Exchange;
 
 /// What an arm puts on the wire in a full handshake.
 pub type OnWire<'a> = &'a dyn Fn(&Arm) -> Result<Exchange, Unknown>;

@@ -449,21 +449,16 @@ impl<'a> Differences<'a> {
 
     /// Where nothing was shown: by name where that is one place or two.
     fn elsewhere(&self) -> String {
-        let mut others = self.measured.iter().filter(|one| one.told != Told::Shown);
-        let places: Vec<String> = (others.by_ref().take(MOST_PLACES + 1))
-            .map(|one| place(one.cell))
-            .collect();
-        match &*places {
-            [] => String::new(),
-            places if places.len() <= MOST_PLACES => {
-                format!(
-                    ", and at {} no difference was shown",
-                    places.join(" and at ")
-                )
-            }
-            _ => format!(
-                ", and in {} of {} cases no difference was shown",
-                self.measured.len() - self.shown.len(),
+        let others = self.measured.iter().filter(|one| one.told != Told::Shown);
+        let places: Vec<String> = others.map(|one| place(one.cell)).collect();
+        match places.len() {
+            0 => String::new(),
+            1..=MOST_PLACES => format!(
+                ", and at {} no difference was shown",
+                places.join(" and at ")
+            ),
+            count => format!(
+                ", and in {count} of {} cases no difference was shown",
                 self.measured.len()
             ),
         }

@@ -183,9 +183,8 @@ fn exchange() -> impl Strategy<Value = Exchange> {
             |(sizes, group, cipher_suite, signatures, resumption, early_data, hello_digest)| {
                 let messages = Message::all().zip(sizes.iter().copied());
                 let mut handshake = Handshake::of(messages.collect());
-                for (flight, bytes) in HandshakeFlight::ALL.into_iter().zip(&sizes[13..]) {
-                    handshake.see(flight, Some(*bytes));
-                }
+                let wire_bytes = sizes[13..].iter().copied().map(Some);
+                handshake.see_all(HandshakeFlight::ALL.into_iter().zip(wire_bytes));
                 Exchange {
                     transport: Transport::Tcp(Tcp {
                         client_hello_segments: Some(sizes[12]),

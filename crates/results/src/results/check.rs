@@ -173,13 +173,7 @@ fn check_signature(spec: &ChainSpec, signature: Option<u16>) -> Result<(), Misma
 
 fn check_chain(spec: &ChainSpec, wire: &Exchange) -> Result<(), Mismatch> {
     check_signature(spec, wire.negotiated.signature)?;
-    let certificates = spec.certificates();
-    if wire.negotiated.certificate_count() as usize != certificates {
-        return Err(Mismatch::Certificates {
-            got: wire.negotiated.certificate_count() as usize,
-            asked: certificates,
-        });
-    }
+    Mismatch::check_count(wire, spec.certificates())?;
     check_bytes(spec, wire.certificate_bytes())
 }
 

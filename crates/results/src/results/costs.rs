@@ -5,13 +5,14 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+use lastbyte_exchange::Records;
 use lastbyte_flights::Compute;
 use lastbyte_link::Bytes;
 use lastbyte_sizes::Resumption;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::study::exchange::{Cut, REQUEST};
+use crate::study::exchange::{REQUEST, records};
 use crate::study::{Cell, RecordSize};
 
 /// What a guest spends in its clock, in which computing takes no time of its own.
@@ -130,7 +131,7 @@ impl CpuCosts {
 
     /// Before a response of `data` bytes begins to be written. It is encrypted as a whole, but for
     /// what is over 1 MiB.
-    pub fn response(&self, data: u64, records: Cut) -> Duration {
+    pub fn response(&self, data: u64, records: Records) -> Duration {
         const MOST: u64 = 1 << 20;
         let mut encrypt = Duration::ZERO;
         let mut done = 0;
@@ -144,7 +145,7 @@ impl CpuCosts {
 
     /// For flight arithmetic in a cell.
     pub fn compute(&self, cell: &Cell, record_size: RecordSize) -> Compute {
-        let (Bytes(data), records) = (cell.data, Cut::new(record_size, cell));
+        let (Bytes(data), records) = (cell.data, records(record_size, cell));
         let request = |cost: RecordCost| match data {
             0 => Duration::ZERO,
             _ => cost.of(REQUEST.len()),

@@ -11,7 +11,7 @@ use lastbyte_flights::{Compute, Flight, Limit, Path, Reason, Timeline, timeline,
 use lastbyte_sizes::{Message, framing};
 
 use super::Row;
-use crate::study::exchange::{Cut as RecordCut, REQUEST, early_upload};
+use crate::study::exchange::{REQUEST, early_upload, records};
 use crate::study::{Buffers, Cell, RecordSize, Writes};
 
 /// When what happens on a connection without loss and jitter. `seen` is what an observer
@@ -75,8 +75,7 @@ fn after(failed: &FailedAttempt, last: Timeline, cell: &Cell, compute: Compute) 
 /// All that crosses the wire of the connection that succeeds: what was seen of it, with the requests and responses of a cell.
 fn whole(seen: &Exchange, cell: &Cell, record_size: RecordSize) -> Exchange {
     let payload = cell.data.0 as usize;
-    let RecordCut { first, later } = RecordCut::new(record_size, cell);
-    let records = Records { first, later };
+    let records = records(record_size, cell);
     let mut exchange = seen.clone();
     // What hosts of the laboratory write, or what was seen.
     let written = match cell.hosts.writes {

@@ -5,8 +5,7 @@ use std::fs::File;
 use std::path::Path;
 use std::time::Duration;
 
-use lastbyte_exchange::HandshakeFlight;
-use lastbyte_exchange::{Handshake, Negotiated, Tcp, Transport};
+use lastbyte_exchange::{Handshake, HandshakeFlight, Negotiated, Tcp, Transport};
 use lastbyte_link::{Bytes, Direction, Link};
 use lastbyte_sizes::framing::{MSS, RECORD_HEADER};
 use lastbyte_sizes::{Group, Message, MessageSizes};
@@ -184,13 +183,11 @@ fn exchange(arm: &Arm, index: u32) -> Exchange {
         (Message::ClientFinished, 36),
     ]));
     let server = server_hello_bytes + certificate_bytes + certificate_verify_bytes + 141;
-    for (flight, bytes) in [
-        (HandshakeFlight::ClientHello, client_hello),
-        (HandshakeFlight::Server, server),
-        (HandshakeFlight::ClientFinish, 64),
-    ] {
-        handshake.see(flight, Some(bytes));
-    }
+    handshake.see_all([
+        (HandshakeFlight::ClientHello, Some(client_hello)),
+        (HandshakeFlight::Server, Some(server)),
+        (HandshakeFlight::ClientFinish, Some(64)),
+    ]);
     Exchange {
         transport: Transport::Tcp(Tcp {
             client_hello_segments: Some(client_hello.div_ceil(MSS as u32)),

@@ -20,12 +20,12 @@ pub use problem::{DeliveryProblem, MtcProblem, OtherStack};
 
 use std::path::PathBuf;
 
+use lastbyte_exchange::{ChainSignal, Exchange, HelloDigest};
 use lastbyte_sizes::{ChainSpec, framing};
 
 use super::Arm;
 use super::value::ValueError;
 use crate::row::Dns;
-use lastbyte_exchange::{ChainSignal, Exchange, HelloDigest};
 
 /// Where an arm names a delivery.
 struct Spec {

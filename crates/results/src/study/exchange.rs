@@ -3,6 +3,7 @@
 #[cfg(test)]
 mod tests;
 
+use lastbyte_exchange::Records;
 use lastbyte_sizes::framing::{MAX_EARLY_DATA, MAX_PLAINTEXT, RECORD_OVERHEAD};
 
 use super::{Cell, RecordSize};
@@ -19,41 +20,21 @@ pub fn early_upload(upload: u64) -> u64 {
     upload.min(u64::from(MAX_EARLY_DATA) - REQUEST.len() as u64)
 }
 
-/// How payload is cut into records.
-#[derive(Clone, Copy, Debug)]
-pub struct Cut {
-    /// Payload of the first record, at most.
-    pub first: usize,
-    /// Of each later one.
-    pub later: usize,
+/// The records that an arm cuts payload into, over the segments of a cell.
+pub fn records(size: RecordSize, cell: &Cell) -> Records {
+    records_over(size, cell.hosts.mss())
 }
 
-impl Cut {
-    /// As an arm says, over the segments of a cell.
-    pub fn new(size: RecordSize, cell: &Cell) -> Cut {
-        Cut::over(size, cell.hosts.mss())
-    }
-
-    /// The same, over segments of so many bytes.
-    pub fn over(size: RecordSize, mss: usize) -> Cut {
-        match size {
-            RecordSize::FirstSegment => Cut {
-                first: mss.saturating_sub(RECORD_OVERHEAD),
-                later: MAX_PLAINTEXT,
-            },
-            RecordSize::Fixed(size) => Cut {
-                first: size.into(),
-                later: size.into(),
-            },
-        }
-    }
-
-    /// Payload of the record that starts at offset `sent` of a response of `data` bytes.
-    pub fn payload(self, sent: u64, data: u64) -> usize {
-        let limit = match sent {
-            0 => self.first,
-            _ => self.later,
-        };
-        usize::try_from(data - sent).map_or(limit, |left| left.min(limit))
+/// The same, over segments of so many bytes.
+pub fn records_over(size: RecordSize, mss: usize) -> Records {
+    match size {
+        RecordSize::FirstSegment => Records {
+            first: mss.saturating_sub(RECORD_OVERHEAD),
+            later: MAX_PLAINTEXT,
+        },
+        RecordSize::Fixed(size) => Records {
+            first: size.into(),
+            later: size.into(),
+        },
     }
 }

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::results::Picoseconds;
-use crate::study::exchange::Cut;
+use crate::study::exchange::records;
 use crate::study::{Cell, RecordSize};
 
 fn prepared(arm: &str, cache: &Path) -> PreparedArm {
@@ -191,7 +191,7 @@ fn a_response_costs_what_its_records_cost() {
         data: Bytes(data),
         ..Cell::default()
     };
-    let cut = |size| Cut::new(size, &Cell::default());
+    let cut = |size| records(size, &Cell::default());
     // Records of 1426, 16384 and 2190 bytes.
     let response = costs.response(20_000, cut(RecordSize::FirstSegment));
     assert_eq!(response, Duration::from_nanos(3 * 1_000 + 20_000));

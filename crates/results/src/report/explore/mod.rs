@@ -9,7 +9,7 @@ mod sizes;
 mod tests;
 
 use base64::prelude::*;
-use lastbyte_exchange::Transfer;
+use lastbyte_exchange::{Transfer, Writes};
 use lastbyte_flights::Reason;
 use lastbyte_sizes::{KeyAlgorithm, PemFiles, framing};
 use maud::{Markup, PreEscaped, html};
@@ -180,8 +180,8 @@ impl Site {
         Site {
             record,
             tickets: probe.chain.seen.ticket_wire_bytes().unwrap_or(0),
-            ticket_writes: sizes_of(probe.chain.seen.tickets.as_ref()),
-            response_writes: sizes_of(probe.chain.seen.response.as_ref()),
+            ticket_writes: sizes_of_transfer(probe.chain.seen.tickets.as_ref()),
+            response_writes: sizes_of_transfer(probe.chain.seen.response.as_ref()),
             words: records + &tickets,
             writes: probe.writes.map(|writes| writes.to_string()),
         }
@@ -243,10 +243,14 @@ pub fn page(probe: Option<&Probe>) -> Result<String, Unknown> {
     Ok(document(&head, STYLE, &body))
 }
 
-/// The writes of a transfer, in bytes on the wire, as far as they were seen.
-fn sizes_of(transfer: Option<&Transfer>) -> Vec<u32> {
-    let writes = transfer.and_then(|transfer| transfer.writes.as_ref());
+/// The sizes of writes, as far as they are known.
+fn sizes_of(writes: Option<&Writes>) -> Vec<u32> {
     writes.map_or_else(Vec::new, |writes| writes.sizes().to_vec())
+}
+
+/// The same of a transfer, as far as it was seen.
+fn sizes_of_transfer(transfer: Option<&Transfer>) -> Vec<u32> {
+    sizes_of(transfer.and_then(|transfer| transfer.writes.as_ref()))
 }
 
 fn body(data: &Data<'_>, probe: Option<&Probe>) -> Markup {

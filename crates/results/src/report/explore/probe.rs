@@ -220,7 +220,7 @@ impl Probe {
                 "begins its response with a record of {bytes} bytes, for all of which the first byte waits"
             ));
         }
-        let writes = super::sizes_of(self.chain.seen.response.as_ref());
+        let writes = super::sizes_of_transfer(self.chain.seen.response.as_ref());
         let writes: Vec<String> = writes.iter().map(u32::to_string).collect();
         if !writes.is_empty() {
             does.push(format!(

@@ -1,6 +1,6 @@
 //! The sizes of all arms that a page offers, as `lastbyte explain` has them.
 
-use lastbyte_exchange::HandshakeFlight;
+use lastbyte_exchange::{Exchange, HandshakeFlight};
 use lastbyte_sizes::{ChainSpec, Group, KeyAlgorithm, Message, SlhDsa, framing};
 use serde::Serialize;
 
@@ -8,7 +8,6 @@ use super::Probe;
 use crate::explain::{self, Unknown, explain_own, message_on_wire};
 use crate::reduce::{Reduction, Subject};
 use crate::study::{Arm, ArmChain, Said};
-use lastbyte_exchange::Exchange;
 
 /// The most bytes of a Certificate message that a page asks for. Nearly all sizes up to there can be made.
 const MOST_CERTIFICATE: usize = 60_000;
@@ -132,12 +131,6 @@ pub(super) struct Sizes {
     hello_retry_request: u32,
 }
 
-/// The writes of the server's handshake besides the last, as far as they are known.
-fn server_writes(exchange: &Exchange) -> Vec<u32> {
-    let writes = exchange.handshake.server_writes.as_ref();
-    writes.map_or_else(Vec::new, |writes| writes.sizes().to_vec())
-}
-
 /// What others are compared with: any group and any chain would do.
 const USUAL: (Group, KeyAlgorithm) = (Group::X25519, KeyAlgorithm::Rsa2048);
 
@@ -259,7 +252,7 @@ impl Sizes {
             words: Some(words),
             kind: "as it was seen",
             certificate_verify: wire.bytes(Message::CertificateVerify),
-            writes: server_writes(wire),
+            writes: super::sizes_of(wire.handshake.server_writes.as_ref()),
             ways,
         }
     }
@@ -303,7 +296,7 @@ impl ChainSizes {
             name,
             words: None,
             measured: None,
-            writes: server_writes(first),
+            writes: super::sizes_of(first.handshake.server_writes.as_ref()),
             certificate_verify: first.bytes(Message::CertificateVerify),
             ways: ways
                 .iter()

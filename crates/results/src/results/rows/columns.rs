@@ -12,7 +12,7 @@ use super::{Batch, Column, Connection, Kind, OfConnection, Presence, Restore, So
 use crate::results::check::{cipher_suite_name, group_name, signature_name};
 use crate::results::{
     Cause, ChainSignal, Compression, DeliveryOutcome, EarlyData, HandshakeFlight, HelloDigest,
-    Measurement, Outcome, PageLoad, Resumption, Row, TransportStats, Validity,
+    Measurement, Outcome, Resumption, Row, TransportStats, Validity,
 };
 use crate::study::{
     Cell, Draw, Emulation, EngineName, Parameter, ParameterColumn, ParameterValue, RecordSize,
@@ -34,7 +34,13 @@ macro_rules! of_load {
             c.row.load().and_then(|load| load.$field).into()
         })
         .absent($absent)
-        .restored(|row, value| set(&mut load_of(row).$field, value))
+        // A row with something that a browser saw is of a load.
+        .restored(|row, value| {
+            let mut load = row.load().copied().unwrap_or_default();
+            set(&mut load.$field, value)?;
+            row.measurement = Measurement::Load(load);
+            Some(())
+        })
     };
 }
 
@@ -806,17 +812,6 @@ fn resumed(negotiated: &Negotiated) -> Value<'static> {
         (_, Resumption::Resumed) => true.into(),
         (Some(_), Resumption::Full) => false.into(),
         (None, Resumption::Full) => Value::Absent,
-    }
-}
-
-/// What a browser saw: a row with something of it is of a load.
-fn load_of(row: &mut Row) -> &mut PageLoad {
-    if let Measurement::Transfer = row.measurement {
-        row.measurement = Measurement::Load(PageLoad::default());
-    }
-    match &mut row.measurement {
-        Measurement::Load(load) => load,
-        Measurement::Transfer => unreachable!("it was made a load"),
     }
 }
 

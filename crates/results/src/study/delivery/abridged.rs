@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 
+use lastbyte_exchange::Exchange;
 use lastbyte_sizes::{ABRIDGED, ChainSpec, Resumption};
 
 use super::compressed::{COMPRESSED, incompressible, offer, usual};
@@ -14,7 +15,6 @@ use super::{
 use crate::row::Dns;
 use crate::study::Arm;
 use crate::study::value::ValueError;
-use lastbyte_exchange::Exchange;
 
 /// What each side knows beforehand.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

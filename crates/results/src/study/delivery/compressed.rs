@@ -1,6 +1,7 @@
 //! Certificate compression (RFC 8879): the server compresses its Certificate message, and a client that has
 //! one its own, with an algorithm that both have.
 
+use lastbyte_exchange::{Compression, Exchange};
 use lastbyte_sizes::{
     ABRIDGED, CertificateCompression, ChainSpec, Compressions, Resumption, framing,
 };
@@ -13,7 +14,6 @@ use super::{
 use crate::row::Dns;
 use crate::study::Arm;
 use crate::study::value::ValueError;
-use lastbyte_exchange::{Compression, Exchange};
 
 /// What each side can compress with, and decompress.
 #[derive(Clone, Debug, PartialEq, Eq)]

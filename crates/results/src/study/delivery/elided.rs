@@ -1,6 +1,7 @@
 //! Intermediates that a server leaves out because the client says that it has them: by a flag
 //! (draft-kampanakis-tls-scas-latest-03), or by the id of one (draft-ietf-tls-trust-anchor-ids-06).
 
+use lastbyte_exchange::{ChainSignal, Exchange};
 use lastbyte_sizes::{
     ChainSpec, ElidedHandshake, Elision, Fallback, Held, Message, PaddedCertificate, Resumption,
     Signal,
@@ -14,7 +15,6 @@ use super::{
 use crate::row::Dns;
 use crate::study::value::{ValueError, one_of};
 use crate::study::{Arm, ArmChain};
-use lastbyte_exchange::{ChainSignal, Exchange};
 
 /// What the client says, and what it has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -214,25 +214,16 @@ impl Kind for Elided {
     ) -> Result<Certificates, Mismatch> {
         self.check_signal(wire)?;
         let ArmChain::Made(spec) = &arm.chain else {
-            return match (self.0.client, wire.negotiated.certificate_count()) {
-                (Held::Stale, _) | (Held::Current, 1) => Ok(Certificates::Rest),
-                (_, count) => Err(Mismatch::Certificates {
-                    got: count as usize,
-                    asked: 1,
-                }),
-            };
+            if let Held::Current = self.0.client {
+                Mismatch::check_count(wire, 1)?;
+            }
+            return Ok(Certificates::Rest);
         };
         let handshakes = self.arithmetic(spec).map_err(Mismatch::NoArithmetic)?;
         let Some(expected) = handshakes.last() else {
             return Ok(Certificates::Whole);
         };
-        let count = wire.negotiated.certificate_count() as usize;
-        if count != expected.certificates {
-            return Err(Mismatch::Certificates {
-                got: count,
-                asked: expected.certificates,
-            });
-        }
+        Mismatch::check_count(wire, expected.certificates)?;
         let bytes = wire.bytes(Message::Certificate) as usize;
         if bytes != expected.certificate {
             return Err(Mismatch::CertificateBytes {

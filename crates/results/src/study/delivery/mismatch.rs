@@ -1,10 +1,10 @@
 //! What a connection did otherwise than its arm says.
 
+use lastbyte_exchange::{ChainSignal, Exchange, HelloDigest};
 use lastbyte_sizes::{Group, KeyAlgorithm};
 use thiserror::Error;
 
 use super::problem::MtcProblem;
-use lastbyte_exchange::{ChainSignal, HelloDigest};
 
 /// What a connection did otherwise than its arm says: the end of a sentence that begins with the connection.
 #[derive(Debug, Error)]
@@ -112,4 +112,19 @@ pub enum Mismatch {
     /// There is no such Merkle Tree Certificate.
     #[error(transparent)]
     Mtc(#[from] MtcProblem),
+}
+
+impl Mismatch {
+    /// Whether as many certificates came as were asked for.
+    ///
+    /// # Errors
+    ///
+    /// How many came.
+    pub(crate) fn check_count(exchange: &Exchange, asked: usize) -> Result<(), Mismatch> {
+        let got = exchange.negotiated.certificate_count() as usize;
+        match got == asked {
+            true => Ok(()),
+            false => Err(Mismatch::Certificates { got, asked }),
+        }
+    }
 }

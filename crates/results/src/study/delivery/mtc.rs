@@ -5,6 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+use lastbyte_exchange::{ChainSignal, Exchange};
 use lastbyte_link::named;
 use lastbyte_mtc::cosign::SignError;
 use lastbyte_mtc::id::IdError;
@@ -27,7 +28,6 @@ use super::{
 use crate::row::Dns;
 use crate::study::value::{ValueError, one_of};
 use crate::study::{Arm, ArmChain};
-use lastbyte_exchange::{ChainSignal, Exchange};
 
 /// What the server has of its certificate, what clients have of the log, and what they say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -478,12 +478,7 @@ impl Kind for Mtc {
                 asked: expected,
             });
         }
-        if wire.negotiated.certificate_count() != 1 {
-            return Err(Mismatch::Certificates {
-                got: wire.negotiated.certificate_count() as usize,
-                asked: 1,
-            });
-        }
+        Mismatch::check_count(wire, 1)?;
         if let ArmChain::Made(spec) = &arm.chain {
             let handshakes = self.handshakes(spec)?;
             let certificate = handshakes.last().map_or(0, |last| last.certificate);

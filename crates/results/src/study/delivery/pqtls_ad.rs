@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use lastbyte_exchange::{Exchange, HelloDigest};
 use lastbyte_link::{format_duration, named, parse_duration};
 use lastbyte_sizes::{ChainSpec, Message, Outcome, Part, Resumption, framing};
 
@@ -12,7 +13,6 @@ use super::{
 use crate::row::Dns;
 use crate::study::Arm;
 use crate::study::value::{ValueError, one_of};
-use lastbyte_exchange::{Exchange, HelloDigest};
 
 /// What DNS delivers, and how far it is.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -12,7 +12,7 @@ fn the_request_is_for_the_object() {
 
 /// The payloads of the records of a response.
 fn payloads(records: RecordSize, data: u64) -> Vec<usize> {
-    let records = Cut::new(records, &Cell::default());
+    let records = super::records(records, &Cell::default());
     let mut payloads = Vec::new();
     let mut sent = 0;
     while sent < data {
