@@ -176,8 +176,7 @@ impl Row {
 
     /// The client's TCP at the end, if it had a connection.
     pub fn client_tcp(&self) -> Option<TcpStats> {
-        let TransportStats::Tcp { client, .. } = self.transport;
-        client
+        self.transport.client_tcp()
     }
 
     /// The server's TCP at the end, if it had a connection that is ours.
@@ -241,6 +240,32 @@ pub enum TransportStats {
         /// The server's.
         server: Option<TcpStats>,
     },
+}
+
+/// What the transport counted at one end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EndStats {
+    /// TCP's.
+    Tcp(TcpStats),
+}
+
+impl TransportStats {
+    /// Of both ends, each absent where it had no connection.
+    pub fn of(client: Option<EndStats>, server: Option<EndStats>) -> TransportStats {
+        let tcp = |end: EndStats| match end {
+            EndStats::Tcp(tcp) => tcp,
+        };
+        TransportStats::Tcp {
+            client: client.map(tcp),
+            server: server.map(tcp),
+        }
+    }
+
+    /// The client's TCP, if it had a connection.
+    pub fn client_tcp(&self) -> Option<TcpStats> {
+        let TransportStats::Tcp { client, .. } = self;
+        *client
+    }
 }
 
 impl Default for TransportStats {

@@ -3,15 +3,14 @@
 mod boundary;
 mod tcp;
 
-pub(crate) use tcp::{SCRATCH, TcpChannel};
+pub(crate) use tcp::{SCRATCH, TcpChannel, TcpWriting};
 
 use lastbyte_link::Bytes;
 use lastbyte_tls::{Connection, Progress};
-use nix::sys::epoll::EpollFlags;
 
 use super::failure::Failure;
 use super::shared;
-use crate::results::TcpStats;
+use crate::results::EndStats;
 
 /// One end's way to its peer. What is written waits in memory until it is flushed: all that an end has to
 /// send at one moment leaves in one `write`, so no stack's own buffering decides the segments.
@@ -56,12 +55,8 @@ pub(crate) trait Channel {
     /// Has what was written wait to be flushed, and shows it.
     fn take_output(&mut self) -> &[u8];
 
-    /// Has the first `length` bytes of what waits leave in a `write` of their own, unless the first one is as
-    /// short already.
-    fn split(&mut self, length: usize);
-
-    /// Has the last `length` bytes of what waits leave in a `write` of their own.
-    fn set_apart(&mut self, length: usize);
+    /// Has all that was made to wait since [`queued`](Channel::queued) was `since` leave apart from the rest.
+    fn set_apart(&mut self, since: u64);
 
     /// Whether more may wait.
     fn has_room(&self) -> bool;
@@ -75,24 +70,18 @@ pub(crate) trait Channel {
     /// Bytes of those that are sent.
     fn sent(&self) -> u64;
 
-    /// Bytes of the record that is under way from the peer which have come.
-    fn record_seen(&self) -> u64;
-
-    /// At least so many bytes must come before another record is complete.
-    fn record_missing(&self) -> u64;
-
-    /// Has the transport's receive buffer be of so many bytes (`SO_RCVBUF`).
+    /// Has the transport's receive buffer be of so many bytes.
     fn set_receive_buffer(&mut self, bytes: Bytes) -> Result<(), Failure>;
 
-    /// Asks not to be woken for less than this many bytes.
-    fn wake_at(&mut self, bytes: u64);
+    /// Asks not to be woken for less than this, as far as the transport can tell.
+    fn wake_for(&mut self, awaited: Awaited);
 
     /// Tells the peer that nothing more comes.
     fn close_writing(&mut self);
 
     /// What the transport has to tell. It then closes without a trace when it is dropped, so that no later
     /// packet of this connection meets another one.
-    fn close(&self) -> Option<TcpStats>;
+    fn close(&self) -> Option<EndStats>;
 }
 
 impl dyn Channel {
@@ -112,15 +101,13 @@ pub(crate) enum Input {
     Closed,
 }
 
-impl Input {
-    /// As an event says.
-    pub(crate) fn of(event: EpollFlags) -> Self {
-        const CLOSED: EpollFlags = EpollFlags::EPOLLRDHUP
-            .union(EpollFlags::EPOLLHUP)
-            .union(EpollFlags::EPOLLERR);
-        match event.intersects(CLOSED) {
-            true => Input::Closed,
-            false => Input::Open,
-        }
-    }
+/// What an end can go on with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Awaited {
+    /// Whatever comes.
+    Anything,
+    /// Something that can be decrypted as a whole.
+    Decryptable,
+    /// So much payload, in bytes.
+    Payload(u64),
 }

@@ -15,7 +15,7 @@ use super::dns::{Question, ResolverAnswer};
 use super::exchange::{Client, Clock, Exchange, Notes, Server, Source, Turn};
 use super::failure::Failure;
 use super::sys;
-use crate::results::{Cause, Dns, FailureKind, Outcome, TcpStats, Times};
+use crate::results::{Cause, Dns, FailureKind, Outcome, Times, TransportStats};
 
 /// Both ends of one connection.
 pub(crate) struct Pair<'a> {
@@ -60,8 +60,7 @@ pub(crate) struct EndedConnection {
     pub(crate) observer: Observer,
     pub(crate) keys: KeyLog,
     pub(crate) ticket_bytes: usize,
-    pub(crate) client_tcp: Option<TcpStats>,
-    pub(crate) server_tcp: Option<TcpStats>,
+    pub(crate) transport: TransportStats,
     pub(crate) dns: Dns,
     /// The one before it, if there was one.
     pub(crate) failed: Option<FailedConnection>,
@@ -77,8 +76,7 @@ impl EndedConnection {
             observer: Observer::default(),
             keys: KeyLog::default(),
             ticket_bytes: 0,
-            client_tcp: None,
-            server_tcp: None,
+            transport: TransportStats::default(),
             dns: lookup.finish(None),
             failed: None,
         }
@@ -215,10 +213,10 @@ impl<'a> Pair<'a> {
         let client = self.client.channel();
         let established = self.notes.times.handshake.map(|_| client.tls());
         let dns = self.lookup.map(|lookup| lookup.finish(established));
-        let client_tcp = client.close();
+        let client_stats = client.close();
         let mut keys = client.tls().key_log();
         let server = self.server.as_ref().map(Server::channel);
-        let server_tcp = server.and_then(|server| server.close());
+        let server_stats = server.and_then(|server| server.close());
         if let Some(server) = server
             && keys.as_str().is_empty()
         {
@@ -235,8 +233,7 @@ impl<'a> Pair<'a> {
             observer: self.notes.observer,
             keys,
             ticket_bytes,
-            client_tcp,
-            server_tcp,
+            transport: TransportStats::of(client_stats, server_stats),
             dns: dns.unwrap_or_default(),
             failed: self.abandoned.map(Abandoned::finish),
         }

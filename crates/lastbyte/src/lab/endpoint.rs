@@ -19,7 +19,7 @@ use nix::sys::time::TimeSpec;
 use nix::sys::timerfd::{self, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
 
 use super::LabError;
-use super::channel::{Input, SCRATCH, TcpChannel};
+use super::channel::{Input, SCRATCH, TcpChannel, TcpWriting};
 use super::connection::{
     EndedConnection, KernelClock, Next, Pair, could_not_connect, could_not_resolve, spend,
 };
@@ -187,6 +187,17 @@ impl Waking {
     }
 }
 
+/// Whether the peer may still send, as an event says.
+fn input_of(event: EpollFlags) -> Input {
+    const CLOSED: EpollFlags = EpollFlags::EPOLLRDHUP
+        .union(EpollFlags::EPOLLHUP)
+        .union(EpollFlags::EPOLLERR);
+    match event.intersects(CLOSED) {
+        true => Input::Closed,
+        false => Input::Open,
+    }
+}
+
 fn wait(epoll: &Epoll, events: &mut [EpollEvent], timeout: EpollTimeout) -> io::Result<usize> {
     match epoll.wait(events, timeout) {
         Ok(count) => Ok(count),
@@ -293,7 +304,7 @@ impl<'a> Endpoints<'a> {
                 Event::Resolver => self.take_answers()?,
                 Event::Due => self.do_due()?,
                 Event::Ready { slot, end } => {
-                    let input = Input::of(event.events());
+                    let input = input_of(event.events());
                     self.ready(slot, end, self.settings.shortcuts.input(input))?;
                 }
             }
@@ -488,7 +499,11 @@ impl<'a> Endpoints<'a> {
             Ok(()) | Err(Errno::EINPROGRESS) => Ok(()),
             Err(error) => Err(error),
         };
-        let channel = Box::new(TcpChannel::new(socket, tls, exchange.flush));
+        let writing = TcpWriting {
+            flush: exchange.flush,
+            first: exchange.client_hello_split,
+        };
+        let channel = Box::new(TcpChannel::new(socket, tls, writing));
         Ok(Call {
             started,
             channel,
@@ -531,7 +546,11 @@ impl<'a> Endpoints<'a> {
         let tls = stack.server().map_err(LabError::Stack)?;
         let has_others_wait = self.waking.idle_since().is_some();
         if let Some(pair) = self.pair(slot) {
-            pair.accepted(Box::new(TcpChannel::new(socket, tls, exchange.flush)));
+            let writing = TcpWriting {
+                flush: exchange.flush,
+                first: None,
+            };
+            pair.accepted(Box::new(TcpChannel::new(socket, tls, writing)));
             if has_others_wait {
                 pair.worked = sys::now();
             }

@@ -42,7 +42,7 @@ pub(crate) struct Exchange {
     /// Which bytes of a handshake leave in one `write`.
     pub(crate) flush: Flush,
     /// The first part of the ClientHello that leaves in a `write` of its own, in bytes.
-    client_hello_split: Option<u16>,
+    pub(crate) client_hello_split: Option<u16>,
     wakes: WakePolicy,
     /// What the client sets once it is connected.
     receive_buffer: ReceiveBuffer,
@@ -165,7 +165,7 @@ fn encrypt(
     Ok(())
 }
 
-/// Encrypts a payload from `sent` to `end` that leaves in a `write` of its own, in one record if those
+/// Encrypts a payload from `sent` to `end` that leaves apart from the rest, in one record if those
 /// may be as large.
 fn encrypt_apart(
     channel: &mut dyn Channel,
@@ -174,26 +174,26 @@ fn encrypt_apart(
     records: Records,
     scratch: &[u8],
 ) -> Result<(), Failure> {
-    let mut length = 0;
+    let before = channel.queued();
     while *sent < end {
         let left = usize::try_from(end - *sent);
         let payload = left.map_or(records.later, |left| left.min(records.later));
-        length += encrypt_record(channel, sent, payload, scratch)?;
+        encrypt_record(channel, sent, payload, scratch)?;
     }
-    channel.set_apart(length);
+    channel.set_apart(before);
     Ok(())
 }
 
-/// Gives the length of the record.
 fn encrypt_record(
     channel: &mut dyn Channel,
     sent: &mut u64,
     payload: usize,
     scratch: &[u8],
-) -> Result<usize, Failure> {
+) -> Result<(), Failure> {
     channel.write(plaintext(scratch, payload)?)?;
     *sent += payload as u64;
-    Ok(channel.take_output().len())
+    channel.take_output();
+    Ok(())
 }
 
 /// So many bytes, whatever they are.

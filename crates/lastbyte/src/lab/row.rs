@@ -10,7 +10,7 @@ use lastbyte_tls::observer::{self, Message, Observation, Observer, Side};
 use super::connection::EndedConnection;
 use crate::results::{
     ChainSignal, Compression, EarlyData, Exchange, FailedAttempt, HandshakeFlight, HelloDigest,
-    Lateness, Measurement, Resumption, Row, TransportStats,
+    Lateness, Measurement, Resumption, Row,
 };
 
 /// The row of connection `index` of its sample. Its latest packet was `latest` behind its time.
@@ -23,10 +23,7 @@ pub(super) fn row(finished: EndedConnection, index: u32, block: u32, latest: Dur
         times: finished.times,
         dns: finished.dns,
         measurement: Measurement::Transfer,
-        transport: TransportStats::Tcp {
-            client: finished.client_tcp,
-            server: finished.server_tcp,
-        },
+        transport: finished.transport,
         lateness: Lateness {
             link: latest,
             endpoint: finished.waited,
@@ -36,7 +33,7 @@ pub(super) fn row(finished: EndedConnection, index: u32, block: u32, latest: Dur
 
 /// What was seen on the wire of a connection that has ended.
 pub(super) fn exchange_of(finished: &EndedConnection) -> Exchange {
-    let mss = finished.client_tcp.map(|tcp| tcp.mss);
+    let mss = finished.transport.client_tcp().map(|tcp| tcp.mss);
     let failed = finished.failed.as_ref();
     let tickets = Some(finished.ticket_bytes).filter(|bytes| *bytes > 0);
     Exchange {

@@ -40,8 +40,8 @@ mod waiting;
 mod warning;
 
 pub use crate::row::{
-    Cause, Dns, FailureKind, Lateness, Measurement, Outcome, PageLoad, Row, TcpStats, Times,
-    TransportStats,
+    Cause, Dns, EndStats, FailureKind, Lateness, Measurement, Outcome, PageLoad, Row, TcpStats,
+    Times, TransportStats,
 };
 pub use budget::{Budget, BudgetError, BudgetProblem, Known, Need, Spending, Spent};
 pub use check::{Unlike, check, check_page_wire, check_wire};

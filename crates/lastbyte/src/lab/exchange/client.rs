@@ -7,7 +7,7 @@ use lastbyte_tls::{Connection, Progress, TlsError};
 
 use super::head::Head;
 use super::{EarlyRequest, Exchange, Notes, Turn, encrypt, plaintext};
-use crate::lab::channel::{Channel, Input};
+use crate::lab::channel::{Awaited, Channel, Input};
 use crate::lab::failure::{During, Failure};
 use crate::lab::shortcuts::WakePolicy;
 use crate::study::exchange::{REQUEST, early_upload};
@@ -231,9 +231,6 @@ impl Client {
             turn.clock.spend(cost);
         }
         notes.observer.sent(Side::Client, bytes);
-        if let (Hello::Now { .. }, Some(length)) = (hello, exchange.client_hello_split) {
-            self.channel.split(length.into());
-        }
         if is_established {
             self.handshake = Some(self.channel.queued());
             self.encrypt(exchange, turn.scratch)?;
@@ -372,15 +369,15 @@ impl Client {
 
     /// Asks to be woken when there is enough to go on with.
     fn wake_when_it_matters(&mut self, notes: &Notes) {
-        let bytes = match self.state {
+        let awaited = match self.state {
             // At least so much comes before the last byte.
             State::Receiving { remaining } if notes.times.ttfb.is_some() => {
-                remaining.saturating_sub(self.channel.record_seen())
+                Awaited::Payload(remaining)
             }
-            State::Handshaking | State::Receiving { .. } => self.channel.record_missing(),
-            _ => 1,
+            State::Handshaking | State::Receiving { .. } => Awaited::Decryptable,
+            _ => Awaited::Anything,
         };
-        self.channel.wake_at(bytes);
+        self.channel.wake_for(awaited);
     }
 
     /// Whether the peer may still send what is missing.

@@ -11,6 +11,7 @@ use lastbyte_link::{Bytes, Side};
 use lastbyte_tls::{Connection, KeyLog, Progress, TlsError};
 
 use super::*;
+use crate::lab::channel::Awaited;
 use crate::lab::failure::During;
 use crate::lab::shared::Shared;
 use crate::results::RecordCost;
@@ -86,7 +87,7 @@ struct InMemory {
     scratch: Vec<u8>,
     queued: u64,
     sent: u64,
-    low_water: Rc<Mutable<u64>>,
+    awaited: Rc<Mutable<Awaited>>,
 }
 
 impl InMemory {
@@ -104,7 +105,7 @@ impl InMemory {
             scratch: Vec::new(),
             queued: 0,
             sent: 0,
-            low_water: Rc::new(Mutable::new(1)),
+            awaited: Rc::new(Mutable::new(Awaited::Anything)),
         }
     }
 
@@ -226,9 +227,8 @@ impl Channel for InMemory {
         Ok(())
     }
 
-    fn split(&mut self, _: usize) {}
-
-    fn set_apart(&mut self, length: usize) {
+    fn set_apart(&mut self, since: u64) {
+        let length = (self.queued - since) as usize;
         self.wire.said.borrow_mut().push((self.side, Early(length)));
     }
 
@@ -259,23 +259,15 @@ impl Channel for InMemory {
         self.sent
     }
 
-    fn record_seen(&self) -> u64 {
-        7
-    }
-
-    fn record_missing(&self) -> u64 {
-        5
-    }
-
-    fn wake_at(&mut self, bytes: u64) {
-        self.low_water.set(bytes);
+    fn wake_for(&mut self, awaited: Awaited) {
+        self.awaited.set(awaited);
     }
 
     fn close_writing(&mut self) {
         self.way(self.side).borrow_mut().is_closed = true;
     }
 
-    fn close(&self) -> Option<crate::results::TcpStats> {
+    fn close(&self) -> Option<crate::results::EndStats> {
         None
     }
 }
@@ -351,7 +343,7 @@ struct Ends {
     client: Client,
     server: Server,
     notes: Notes,
-    low_water: Rc<Mutable<u64>>,
+    awaited: Rc<Mutable<Awaited>>,
 }
 
 fn exchange(cell: &Cell, arm: &str) -> Exchange {
@@ -380,14 +372,14 @@ impl Ends {
     fn on(wire: Wire, exchange: Exchange) -> Self {
         wire.room.set(u64::MAX);
         let channel = InMemory::new(Side::Client, &wire);
-        let low_water = Rc::clone(&channel.low_water);
+        let awaited = Rc::clone(&channel.awaited);
         Self {
             client: Client::new(Box::new(channel), &exchange),
             server: Server::new(Box::new(InMemory::new(Side::Server, &wire)), &exchange),
             exchange,
             wire,
             notes: Notes::default(),
-            low_water,
+            awaited,
         }
     }
 
@@ -707,17 +699,17 @@ fn a_client_is_woken_when_there_is_enough_to_go_on_with() {
     exchange.wakes = WakePolicy::Progress;
     let mut ends = Ends::new(exchange);
     ends.client(None).unwrap();
-    // The rest of a record of the handshake,
-    assert_eq!(ends.low_water.get(), 5);
+    // A message of the handshake,
+    assert_eq!(ends.awaited.get(), Awaited::Decryptable);
     ends.server();
     ends.client(None).unwrap();
-    // of the first one of the response,
-    assert_eq!(ends.low_water.get(), 5);
+    // the first bytes of the response,
+    assert_eq!(ends.awaited.get(), Awaited::Decryptable);
     let way = Rc::clone(&ends.wire.ways[1]);
     way.borrow_mut().under_way.push_back(Data(1000));
     ends.client(None).unwrap();
-    // and then all that is missing, less what has come of the next.
-    assert_eq!(ends.low_water.get(), 1500 - 7);
+    // and then all that is missing.
+    assert_eq!(ends.awaited.get(), Awaited::Payload(1500));
 }
 
 #[test]

@@ -107,8 +107,7 @@ fn the_secrets_of_a_failed_attempt_are_those_of_its_connection() {
             observer: Default::default(),
             keys: keys(line),
             ticket_bytes: 0,
-            client_tcp: None,
-            server_tcp: None,
+            transport: Default::default(),
             dns: Default::default(),
             failed: failed.map(|line| FailedConnection {
                 observer: Default::default(),
