@@ -128,8 +128,8 @@ fn whatever_dns_delivers() {
     }
 }
 
-/// What compression leaves is told of usual chains, but for some bytes, of which luck has a share: a few chains in a hundred
-/// are more than 40 bytes longer than others of their description. LASTBYTE_CHAINS=400 has so many new ones of each.
+/// What compression leaves of usual chains is predicted but for some bytes, of which luck has a share: of eighty new chains, one or
+/// two can be further off than any usual one. LASTBYTE_CHAINS=400 has so many new ones of each.
 #[cfg(feature = "rustls")]
 #[test]
 fn whatever_is_compressed() {
@@ -137,6 +137,7 @@ fn whatever_is_compressed() {
     let asked = std::env::var("LASTBYTE_CHAINS").ok();
     let asked: Option<usize> = asked.map(|chains| chains.parse().unwrap());
     let mut off = Vec::new();
+    let (mut rare, mut all) = (0, 0);
     for key in [
         "ecdsa-p256",
         "rsa-2048",
@@ -176,9 +177,14 @@ fn whatever_is_compressed() {
                 println!(
                     "{key} {intermediates} {delivery}: {computed} and {least} to {most}, median {median}"
                 );
+                let within = COMPRESSED_WITHIN as i64;
+                rare += more.iter().filter(|off| off.abs() > within).count();
+                all += more.len();
+                let worst = least.abs().max(most.abs());
                 assert!(
-                    least.abs().max(most.abs()) <= COMPRESSED_WITHIN as i64,
-                    "{key} {intermediates} {delivery}: {computed} and {least} to {most}"
+                    worst <= 3 * within,
+                    "{arm}: {least} to {most}",
+                    arm = arm("")
                 );
                 off.push(median.abs());
             }
@@ -186,6 +192,7 @@ fn whatever_is_compressed() {
     }
     off.sort_unstable();
     assert!(off[off.len() / 2] <= 15, "{off:?}");
+    assert!(rare <= 2 + all / 40, "{rare} of {all}");
 }
 
 #[test]
