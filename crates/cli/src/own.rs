@@ -18,6 +18,7 @@ use lastbyte_pki::{
     explain as explain_certificate, verify_scts,
 };
 use lastbyte_probe::{Certificate, Document};
+use openssl::pkey::Id;
 use openssl::x509::X509;
 
 use super::Failure;
@@ -287,12 +288,7 @@ pub(super) fn of_other_shape(arms: &[Arm]) -> Result<Vec<String>, Failure> {
 
 /// What keys of ML-DSA in a chain of this shape come to; nothing of one that has post-quantum keys already.
 fn with_other_keys(arm: &Arm, chain: &PublicChain, cells: &[Cell]) -> Vec<Supposition> {
-    let is_classical = chain.certificates.iter().all(|certificate| {
-        let key = explain_certificate(certificate).map(|explained| explained.key);
-        let key = key.ok().and_then(|key| key.parse::<KeyAlgorithm>().ok());
-        key.is_some_and(|key| !key.is_post_quantum())
-    });
-    if !is_classical {
+    if !chain.certificates.iter().all(is_classical) {
         return Vec::new();
     }
     let name = chain.server_name.as_deref().unwrap_or_default();
@@ -307,6 +303,20 @@ fn with_other_keys(arm: &Arm, chain: &PublicChain, cells: &[Cell]) -> Vec<Suppos
         supposed_own(format!("its keys are {key}"), arm, &own, cells)
     });
     supposed.collect()
+}
+
+/// Whether a certificate's key is of an algorithm from before post-quantum ones, be it one that chains are made with or not.
+fn is_classical(certificate: &X509) -> bool {
+    const CLASSICAL: [Id; 6] = [
+        Id::RSA,
+        Id::RSA_PSS,
+        Id::EC,
+        Id::ED25519,
+        Id::ED448,
+        Id::DSA,
+    ];
+    let key = certificate.public_key();
+    key.is_ok_and(|key| CLASSICAL.contains(&key.id()))
 }
 
 /// Each certificate in its parts, as a document of a probe has them.
@@ -358,10 +368,14 @@ pub(super) fn shown(chain: &PublicChain) -> Result<OwnChain, Failure> {
     for certificate in &chain.certificates {
         certificates.push(certificate.to_der().map_err(Failure::run)?.len());
     }
-    let [bytes, longest] = chain.signature_bytes().map_err(Failure::usage)?;
+    let [shortest, bytes, longest] = chain.signature_bytes().map_err(Failure::usage)?;
     Ok(OwnChain {
         certificates,
-        signature: Signature { bytes, longest },
+        signature: Signature {
+            shortest,
+            bytes,
+            longest,
+        },
         server_name: chain.server_name.as_ref().map_or(0, String::len),
         provided: chain.provided_signatures().map_err(Failure::run)?.len(),
         ..OwnChain::default()

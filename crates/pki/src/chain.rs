@@ -49,6 +49,15 @@ pub enum Note {
         /// What its blocks say they are, or in which lines they begin.
         what: Vec<String>,
     },
+    /// Servers and browsers have no TLS 1.3 with its key.
+    KeyRefused {
+        /// The algorithm of its key.
+        key: String,
+        /// Why, and what they take.
+        why: &'static str,
+    },
+    /// It has a proof of inclusion in a log instead of a signature.
+    MerkleTree,
     /// The kept one could not be used, and a new one was made, with new keys.
     Replaced {
         /// Why.
@@ -122,6 +131,15 @@ impl fmt::Display for Note {
                 f,
                 ": not read, and left out as OpenSSL leaves it out: {}",
                 what.join(", ")
+            ),
+            Note::KeyRefused { key, why } => write!(
+                f,
+                " has a key {key}, with which servers and browsers have no TLS 1.3: {why}"
+            ),
+            Note::MerkleTree => f.write_str(
+                " is a Merkle Tree Certificate, which has a proof in place of an issuer's signature: only clients that take \
+                 such ones can verify it, and it is calculated as a plain certificate of its size; delivery=mtc-landmark and \
+                 delivery=mtc-standalone have such deliveries",
             ),
             Note::Replaced { why, aside } => write!(
                 f,

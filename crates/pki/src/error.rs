@@ -308,6 +308,17 @@ pub enum PemProblem {
         /// Where the trust anchors are.
         anchors: PathBuf,
     },
+    /// A certificate is missing between the others and the root at the end.
+    #[error(
+        "lacks the issuer of its certificate {number}, {issuer}: put its certificate before the root's, which did not \
+         issue that"
+    )]
+    Gap {
+        /// Which certificate.
+        number: usize,
+        /// Who issued it.
+        issuer: String,
+    },
     /// The chain is not fit for TLS.
     #[error(
         "does not verify against \"{}\": certificate {number}: {reason}",

@@ -51,19 +51,47 @@ const OTHER_CURVES: [Nid; 4] = [
     Nid::BRAINPOOL_P512R1,
 ];
 
-/// How long a key's signatures are in TLS 1.3, most often and at most, in bytes. `None` if it has no signature scheme.
-pub(crate) fn tls_signature_bytes<T: HasPublic>(key: &PKeyRef<T>) -> Option<[usize; 2]> {
+/// Why servers and browsers have no TLS 1.3 with a key that has signatures there; none of one that they take.
+pub(crate) fn refused<T: HasPublic>(key: &PKeyRef<T>) -> Option<&'static str> {
+    /// Of OpenSSL's usual security level, and of browsers.
+    const LEAST_RSA: u32 = 2048;
+    /// What RSASSA-PSS with SHA-512 needs: digest, salt and two bytes.
+    const LEAST_SHA_512: u32 = 8 * (64 + 64 + 2);
+    match key.id() {
+        Id::RSA | Id::RSA_PSS if key.bits() < LEAST_SHA_512 => Some(
+            "they take RSA of 2048 bits or more, and RSASSA-PSS with SHA-512 does not fit it: take one of those",
+        ),
+        Id::RSA | Id::RSA_PSS if key.bits() < LEAST_RSA => {
+            Some("they take RSA of 2048 bits or more: take one of those")
+        }
+        Id::EC => {
+            let key = key.ec_key().ok()?;
+            let curve = key.group().curve_name()?;
+            let is_brainpool = OTHER_CURVES.contains(&curve) && curve != Nid::SECP521R1;
+            is_brainpool.then_some(
+                "RFC 8446 has no signature of its curve, and next to nobody has those of RFC 8734, with which this is \
+                 calculated: take P-256, P-384 or P-521",
+            )
+        }
+        _ => None,
+    }
+}
+
+/// How long a key's signatures are in TLS 1.3, in bytes: at least, but for one in a hundred, most often, and at most. `None` if
+/// it has no signature scheme.
+pub(crate) fn tls_signature_bytes<T: HasPublic>(key: &PKeyRef<T>) -> Option<[usize; 3]> {
     /// What RSASSA-PSS with SHA-256 needs: digest, salt and two bytes.
     const LEAST_RSA: u32 = 8 * (32 + 32 + 2);
     if let Some(algorithm) = key_algorithm(key) {
         return Some([
+            algorithm.shortest_signature_bytes(),
             algorithm.signature_bytes(),
             algorithm.longest_signature_bytes(),
         ]);
     }
     match key.id() {
-        Id::RSA | Id::RSA_PSS if key.bits() >= LEAST_RSA => Some([key.size(); 2]),
-        Id::ED25519 | Id::ED448 => Some([key.size(); 2]),
+        Id::RSA | Id::RSA_PSS if key.bits() >= LEAST_RSA => Some([key.size(); 3]),
+        Id::ED25519 | Id::ED448 => Some([key.size(); 3]),
         Id::EC => {
             let key = key.ec_key().ok()?;
             let curve = key.group().curve_name()?;
@@ -77,8 +105,9 @@ pub(crate) fn tls_signature_bytes<T: HasPublic>(key: &PKeyRef<T>) -> Option<[usi
     }
 }
 
-/// How long signatures of ECDSA are in DER, most often and at most, where their two integers are below `order`.
-pub(crate) fn ecdsa_signature_bytes(order: &[u8]) -> [usize; 2] {
+/// How long signatures of ECDSA are in DER, where their two integers are below `order`: at least, but for one in a hundred, most
+/// often, and at most.
+pub(crate) fn ecdsa_signature_bytes(order: &[u8]) -> [usize; 3] {
     let top = order.iter().chain([&0; 8]).take(8);
     let top = top.fold(0.0_f64, |top, byte| top * 256.0 + f64::from(*byte)) / 256_f64.powi(7);
     // In its longest form, an integer has a byte of zeros before a first bit that is set.
@@ -102,7 +131,8 @@ pub(crate) fn ecdsa_signature_bytes(order: &[u8]) -> [usize; 2] {
         let contents = integers + 2 * 2;
         contents + if contents < 128 { 2 } else { 3 }
     };
-    [signature(likeliest.unwrap_or_default()), signature(2)]
+    let likeliest = likeliest.unwrap_or_default();
+    [signature(0), signature(likeliest), signature(2)]
 }
 
 /// What an algorithm does with keys.

@@ -15,7 +15,7 @@ use crate::chain::{Chain, Note};
 use crate::container::Container;
 use crate::error::{PemProblem, PkiError};
 use crate::explain::{explain, is_merkle_tree, name};
-use crate::keys::{key_algorithm, tls_signature_bytes};
+use crate::keys::{key_algorithm, refused, tls_signature_bytes};
 use crate::path::{issued, path_from, top};
 use crate::stand_in::post_quantum;
 use crate::verify::{Purpose, is_issued_by, is_self_signed, verify};
@@ -42,14 +42,14 @@ pub struct PublicChain {
 }
 
 impl PublicChain {
-    /// How long signatures of the end-entity's key most often are, and at most, in bytes.
+    /// How long signatures of the end-entity's key are, in bytes: at least, but for one in a hundred, most often, and at most.
     ///
     /// # Errors
     ///
     /// [`PemProblem::CannotSign`] where TLS 1.3 has no signatures of such a key.
-    pub fn signature_bytes(&self) -> Result<[usize; 2], PkiError> {
+    pub fn signature_bytes(&self) -> Result<[usize; 3], PkiError> {
         let Some(end_entity) = self.certificates.first() else {
-            return Ok([0, 0]);
+            return Ok([0; 3]);
         };
         match tls_signature(end_entity) {
             Some(bytes) => Ok(bytes),
@@ -105,6 +105,12 @@ impl Source<'_> {
         if !left_out.is_empty() {
             notes.push(Note::LeftOut { what: left_out });
         }
+        if let Some(end_entity) = sent.first() {
+            notes.extend(note_of_key(end_entity)?);
+        }
+        if sent.iter().any(|certificate| is_merkle_tree(certificate)) {
+            notes.push(Note::MerkleTree);
+        }
         let last = match self.files.host() {
             // Servers send what they like, and clients take what leads up from the first certificate.
             Some(_) => {
@@ -124,7 +130,10 @@ impl Source<'_> {
             return Err(self.at_chain(PemProblem::NoRootToSend));
         }
         let shown = self.files.host().is_some() || self.files.root == RootDelivery::Sent;
-        if last.is_some() && sent.len() > 1 && !shown {
+        let others = sent.split_last().map_or(&[][..], |(_, others)| others);
+        // Else something is missing between them, which is said of the order.
+        let is_root_of_others = |last: &X509| others.iter().any(|other| issued(last, other));
+        if last.as_ref().is_some_and(is_root_of_others) && !shown {
             let with_root = message_bytes(&sent)?;
             notes.push(Note::RootInFile { with_root });
             sent.pop();
@@ -377,7 +386,18 @@ fn disorder(sent: &[X509], index: usize) -> Result<PemProblem, PkiError> {
         .iter()
         .take(index)
         .any(|other| sent.get(index) == Some(other));
+    // All but a root at the end are in order, and it issued none of them.
+    let below_gap = sent.split_last().and_then(|(root, others)| {
+        let is_gap =
+            is_self_signed(root) && !is_doubled && path_from(sent, 0).len() == others.len();
+        let is_ordered = longest.iter().copied().eq(0..others.len());
+        others.last().filter(|_| is_gap && is_ordered)
+    });
     match (longest.as_slice(), stranger) {
+        _ if let Some(below) = below_gap => Ok(PemProblem::Gap {
+            number: sent.len() - 1,
+            issuer: name(below.issuer_name())?,
+        }),
         _ if is_doubled => Ok(PemProblem::Doubled {
             number: index + 1,
             subject: subject(index)?,
@@ -462,9 +482,21 @@ fn read_key(path: &Path) -> Result<Option<PKey<Private>>, PkiError> {
     }
 }
 
-/// How long signatures of a certificate's key are in TLS 1.3, most often and at most, if there are any.
-pub(crate) fn tls_signature(certificate: &X509Ref) -> Option<[usize; 2]> {
+/// How long signatures of a certificate's key are in TLS 1.3, as [`PublicChain::signature_bytes`], if there are any.
+pub(crate) fn tls_signature(certificate: &X509Ref) -> Option<[usize; 3]> {
     tls_signature_bytes(&*certificate.public_key().ok()?)
+}
+
+/// What there is to say of a key that servers and browsers have no TLS 1.3 with.
+fn note_of_key(end_entity: &X509Ref) -> Result<Option<Note>, PkiError> {
+    let public = end_entity.public_key();
+    match public.ok().as_deref().and_then(refused) {
+        Some(why) => {
+            let key = explain(end_entity)?.key;
+            Ok(Some(Note::KeyRefused { key, why }))
+        }
+        None => Ok(None),
+    }
 }
 
 pub(crate) fn cannot_sign(end_entity: &X509Ref) -> Result<PemProblem, PkiError> {

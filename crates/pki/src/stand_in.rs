@@ -13,6 +13,7 @@ use openssl::ec::{EcGroup, EcKey, PointConversionForm};
 use openssl::hash::MessageDigest;
 use openssl::nid::Nid;
 use openssl::pkey::{HasPublic, Id, PKey, PKeyRef, Private};
+use openssl::pkey_ctx::PkeyCtx;
 use openssl::rsa::{Padding, Rsa};
 use openssl::sign::{RsaPssSaltlen, Signer};
 use openssl::x509::{X509, X509Ref};
@@ -160,6 +161,12 @@ fn key_like<T: HasPublic>(key: &PKeyRef<T>) -> Result<Option<PKey<Private>>, Pki
             Some(curve) => ec_key(curve)?,
             None => return Ok(None),
         },
+        (Id::RSA_PSS, None) => {
+            let mut context = PkeyCtx::new_id(Id::RSA_PSS)?;
+            context.keygen_init()?;
+            context.set_rsa_keygen_bits(key.bits())?;
+            context.keygen()?
+        }
         (Id::ED25519, None) => PKey::generate_ed25519()?,
         (Id::ED448, None) => PKey::generate_ed448()?,
         _ => return Ok(None),
@@ -288,7 +295,7 @@ fn sign_like(
     // One ECDSA signature of 300 is two bytes shorter than usual, of 40 000 three.
     const ATTEMPTS: u32 = 1 << 19;
     let attempts = match key.id() {
-        Id::RSA => 1,
+        Id::RSA | Id::RSA_PSS => 1,
         _ => ATTEMPTS,
     };
     for _ in 0..attempts {

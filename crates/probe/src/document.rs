@@ -745,9 +745,11 @@ impl Certificate {
         match self.algorithm.as_str() {
             // P-521 has a shorter name than other curves.
             "id-ecPublicKey" if self.key_bytes == 133 => 18,
+            "ecdsa-p521" | "ecdsa-secp256k1" => 18,
             "id-ecPublicKey" => 22,
+            name if name.starts_with("ecdsa-") => 22,
             name if is_edwards(name) => 7,
-            name if name.contains("rsaEncryption") => 15,
+            name if name.contains("rsaEncryption") || name.starts_with("rsa-") => 15,
             // Of RSASSA-PSS, without parameters.
             _ => 13,
         }

@@ -443,6 +443,15 @@ mod documents {
                 MlDsa65,
                 5523,
             ),
+            (
+                "ecdsa-p521",
+                "ecdsa-with-SHA512",
+                534,
+                133,
+                139,
+                MlDsa65,
+                5523,
+            ),
         ] {
             let certificate = Certificate {
                 algorithm: algorithm.to_owned(),

@@ -258,7 +258,6 @@ pub(super) fn edge_of(
 /// A chain of one certificate of so many bytes.
 #[cfg(test)]
 pub(super) fn one_certificate(name: &str, bytes: usize) -> Chain {
-    use lastbyte::explain::Signature;
     use lastbyte_sizes::KeyAlgorithm;
     Chain {
         name: name.to_owned(),
@@ -267,10 +266,7 @@ pub(super) fn one_certificate(name: &str, bytes: usize) -> Chain {
         way: Said::default(),
         shown: OwnChain {
             certificates: vec![bytes],
-            signature: Signature {
-                bytes: 71,
-                longest: 72,
-            },
+            signature: KeyAlgorithm::EcdsaP256.into(),
             ..OwnChain::default()
         },
     }

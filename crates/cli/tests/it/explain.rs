@@ -1,4 +1,13 @@
 //! `lastbyte explain`: arithmetic, and one line where it does not go.
+use std::path::Path;
+
+use openssl::asn1::Asn1Time;
+use openssl::ec::{EcGroup, EcKey};
+use openssl::hash::MessageDigest;
+use openssl::nid::Nid;
+use openssl::pkey::{PKey, Private};
+use openssl::rsa::Rsa;
+use openssl::x509::{X509, X509Name};
 use serde_json::Value;
 
 use crate::common::{assert_fits, lastbyte, run};
@@ -249,6 +258,85 @@ fn the_keys_of_a_file_are_exchanged_in_its_own_certificates() {
             assert!((own - alike).abs() <= 8, "{key} {names}: {own} {alike}");
             assert_eq!(one["flights"][0], made["windows"][0]["server_flights"]);
         }
+    }
+}
+
+fn ec(curve: Nid) -> PKey<Private> {
+    let group = EcGroup::from_curve_name(curve).unwrap();
+    PKey::from_ec_key(EcKey::generate(&group).unwrap()).unwrap()
+}
+
+/// A server's certificate of this key, in a file of its own.
+fn of_key(folder: &Path, name: &str, key: &PKey<Private>) -> String {
+    let named = |name: &str| {
+        let mut made = X509Name::builder().unwrap();
+        made.append_entry_by_text("CN", name).unwrap();
+        made.build()
+    };
+    let mut made = X509::builder().unwrap();
+    made.set_version(2).unwrap();
+    made.set_subject_name(&named("shop.example")).unwrap();
+    made.set_issuer_name(&named("CA")).unwrap();
+    made.set_pubkey(key).unwrap();
+    let [from, until] = [0, 30].map(|days| Asn1Time::days_from_now(days).unwrap());
+    made.set_not_before(&from).unwrap();
+    made.set_not_after(&until).unwrap();
+    let ca = ec(Nid::X9_62_PRIME256V1);
+    made.sign(&ca, MessageDigest::sha256()).unwrap();
+    let path = folder.join(name);
+    std::fs::write(&path, made.build().to_pem().unwrap()).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+/// What signs classically has another key to come to, whether or not Lastbyte makes chains with it; its signatures are as long as
+/// they are, and what nobody takes is said.
+#[test]
+fn files_of_keys_that_are_not_made_are_explained() {
+    let folder = tempfile::tempdir().unwrap();
+    let rsa = |bits| PKey::from_rsa(Rsa::generate(bits).unwrap()).unwrap();
+    for (name, key, verify, warning) in [
+        (
+            "ed25519",
+            PKey::generate_ed25519().unwrap(),
+            "  CertVerify          72  ",
+            "",
+        ),
+        (
+            "ed448",
+            PKey::generate_ed448().unwrap(),
+            "  CertVerify         122  ",
+            "",
+        ),
+        ("p521", ec(Nid::SECP521R1), "  CertVerify      147 -2  ", ""),
+        (
+            "brainpool",
+            ec(Nid::BRAINPOOL_P256R1),
+            "  CertVerify       78 +2  ",
+            "has a key ecdsa-brainpoolP256r1, with which servers and browsers have no TLS 1.3",
+        ),
+        (
+            "rsa",
+            rsa(1024),
+            "  CertVerify         136  ",
+            "has a key rsa-1024, with which servers and browsers have no TLS 1.3",
+        ),
+    ] {
+        let file = of_key(folder.path(), name, &key);
+        let ended = run(&mut lastbyte(["explain", &file]));
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        assert!(ended.stdout.contains(verify), "{name}: {}", ended.stdout);
+        assert!(
+            ended.stdout.contains("\nIf its keys are ml-dsa-44, "),
+            "{name}: {}",
+            ended.stdout
+        );
+        assert!(ended.stderr.contains(warning), "{name}: {}", ended.stderr);
+        assert_eq!(
+            ended.stderr.is_empty(),
+            warning.is_empty(),
+            "{name}: {}",
+            ended.stderr
+        );
     }
 }
 

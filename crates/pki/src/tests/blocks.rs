@@ -10,7 +10,9 @@ use openssl::bn::BigNum;
 use openssl::ec::{EcGroup, EcKey};
 use openssl::hash::MessageDigest;
 use openssl::nid::Nid;
-use openssl::pkey::{PKey, Private};
+use openssl::pkey::{Id, PKey, Private};
+use openssl::pkey_ctx::PkeyCtx;
+use openssl::rsa::Rsa;
 use openssl::sign::Signer;
 use openssl::x509::extension::{BasicConstraints, SubjectAlternativeName};
 use openssl::x509::{X509, X509Name};
@@ -257,12 +259,20 @@ fn ec(curve: Nid) -> PKey<Private> {
 #[test]
 fn signatures_of_ecdsa_are_as_long_as_is_said() {
     for (curve, name, expected) in [
-        (Nid::X9_62_PRIME256V1, "ecdsa-p256", [71, 72]),
-        (Nid::SECP384R1, "ecdsa-p384", [103, 104]),
-        (Nid::SECP521R1, "ecdsa-p521", [139, 139]),
-        (Nid::BRAINPOOL_P256R1, "ecdsa-brainpoolP256r1", [70, 72]),
-        (Nid::BRAINPOOL_P384R1, "ecdsa-brainpoolP384r1", [102, 104]),
-        (Nid::BRAINPOOL_P512R1, "ecdsa-brainpoolP512r1", [135, 137]),
+        (Nid::X9_62_PRIME256V1, "ecdsa-p256", [70, 71, 72]),
+        (Nid::SECP384R1, "ecdsa-p384", [102, 103, 104]),
+        (Nid::SECP521R1, "ecdsa-p521", [137, 139, 139]),
+        (Nid::BRAINPOOL_P256R1, "ecdsa-brainpoolP256r1", [70, 70, 72]),
+        (
+            Nid::BRAINPOOL_P384R1,
+            "ecdsa-brainpoolP384r1",
+            [102, 102, 104],
+        ),
+        (
+            Nid::BRAINPOOL_P512R1,
+            "ecdsa-brainpoolP512r1",
+            [135, 135, 137],
+        ),
     ] {
         let key = ec(curve);
         let mut order = BigNum::new().unwrap();
@@ -277,9 +287,14 @@ fn signatures_of_ecdsa_are_as_long_as_is_said() {
             counts[signature.unwrap().len()] += 1;
         }
         let likeliest = (0..160).max_by_key(|length| counts[*length]).unwrap();
-        assert_eq!(likeliest, expected[0], "{name}");
+        assert_eq!(likeliest, expected[1], "{name}");
+        let shorter: u32 = counts[..expected[0]].iter().sum();
         assert!(
-            counts[expected[1] + 1..].iter().all(|count| *count == 0),
+            counts[expected[0]] > 0 && shorter <= 12,
+            "{name}: {counts:?}"
+        );
+        assert!(
+            counts[expected[2] + 1..].iter().all(|count| *count == 0),
             "{name}"
         );
 
@@ -390,4 +405,66 @@ fn a_name_is_shown_whatever_it_is_made_of() {
             format!("x500UniqueIdentifier={shown}")
         );
     }
+}
+
+/// Keys with which nobody has TLS 1.3, although there are signatures of them.
+#[test]
+fn keys_that_nobody_takes_in_tls_1_3_are_noted() {
+    let rsa = |bits| PKey::from_rsa(Rsa::generate(bits).unwrap()).unwrap();
+    let ca_key = ec(Nid::X9_62_PRIME256V1);
+    let ca = certificate("CA", &ca_key, None);
+    for (key, expected) in [
+        (
+            ec(Nid::BRAINPOOL_P256R1),
+            Some("ecdsa-brainpoolP256r1, with which servers"),
+        ),
+        (rsa(1024), Some("RSASSA-PSS with SHA-512 does not fit it")),
+        (
+            rsa(1536),
+            Some("they take RSA of 2048 bits or more: take one"),
+        ),
+        (rsa(2048), None),
+        (ec(Nid::SECP521R1), None),
+        (PKey::generate_ed448().unwrap(), None),
+    ] {
+        let leaf = certificate("shop.example", &key, Some((&ca, &ca_key)));
+        let folder = Folder::new(&leaf.to_pem().unwrap());
+        let notes = folder.public().unwrap().notes;
+        let said: String = notes.iter().map(Note::to_string).collect();
+        match expected {
+            Some(expected) => assert!(said.contains(expected), "{said}"),
+            None => assert_eq!(said, ""),
+        }
+    }
+}
+
+#[test]
+fn a_key_of_rsassa_pss_has_a_stand_in() {
+    let mut context = PkeyCtx::new_id(Id::RSA_PSS).unwrap();
+    context.keygen_init().unwrap();
+    context.set_rsa_keygen_bits(2048).unwrap();
+    let (key, ca_key) = (context.keygen().unwrap(), ec(Nid::X9_62_PRIME256V1));
+    let ca = certificate("CA", &ca_key, None);
+    let leaf = certificate("shop.example", &key, Some((&ca, &ca_key)));
+    let folder = Folder::new(&[leaf, ca].map(|one| one.to_pem().unwrap()).concat());
+    let own = folder.own().unwrap();
+    assert_eq!(own.key().id(), Id::RSA_PSS);
+    let message = folder.public().unwrap().certificate_message_bytes;
+    assert_eq!(own.certificate_message_bytes(), message);
+}
+
+#[test]
+fn a_merkle_tree_certificate_is_called_one() {
+    const ECDSA_WITH_SHA_256: [u8; 8] = [0x2a, 0x86, 0x48, 0xce, 0x3d, 4, 3, 2];
+    const MTC_PROOF: [u8; 8] = [0x2b, 6, 1, 5, 5, 7, 6, 67];
+    let leaf = certificate("shop.example", &ec(Nid::X9_62_PRIME256V1), None);
+    let mut der = leaf.to_der().unwrap();
+    let places = (0..der.len()).filter(|at| der[*at..].starts_with(&ECDSA_WITH_SHA_256));
+    for at in places.collect::<Vec<_>>() {
+        der[at..at + MTC_PROOF.len()].copy_from_slice(&MTC_PROOF);
+    }
+    let folder = Folder::new(block("CERTIFICATE", &der).as_bytes());
+    assert_eq!(folder.public().unwrap().notes, [Note::MerkleTree]);
+    let said = folder.own().unwrap_err();
+    assert!(said.contains("holds a Merkle Tree Certificate"), "{said}");
 }

@@ -576,3 +576,26 @@ fn a_clients_chain_is_read_as_one() {
         assert!(error.contains(expected), "{error}");
     }
 }
+
+/// A leaf and its root, of which the second did not sign the first.
+#[test]
+fn a_file_without_its_intermediate_lacks_it_and_has_no_root_to_leave_out() {
+    let folder = Folder::new();
+    let store = Store::open(folder.path("store"));
+    let file = folder.path("chain.pem");
+    // Below the root, and below another intermediate.
+    for chain in [
+        test_chains::for_name("server.example").unwrap(),
+        long_chain(),
+    ] {
+        let kept = chain.certificates().len() - 1;
+        let certificates = (0..kept).map(|index| certificate(&chain, index));
+        let parts: Vec<_> = certificates.chain([root(&chain)]).collect();
+        folder.write("chain.pem", &parts);
+        let public = store.public(&PemFiles::new(&file)).unwrap();
+        assert_eq!(public.notes, []);
+        let said = public.order.unwrap_err().to_string();
+        let expected = format!("lacks the issuer of its certificate {kept}, ");
+        assert!(said.contains(&expected), "{said}");
+    }
+}

@@ -198,7 +198,7 @@ pub fn buffers_change_nothing(arm: &Arm, cell: &Cell) -> bool {
     let (true, Ok(spec), Ok(wire)) = (is_walked, wire::made(arm), wire(arm)) else {
         return false;
     };
-    let Signature { bytes, longest } = Sizes::Made(spec).signature();
+    let Signature { bytes, longest, .. } = Sizes::Made(spec).signature();
     // Each byte less than that is rarer by two orders of magnitude.
     let shortest = bytes.saturating_sub(4 * (longest - bytes));
     let certificate = wire.bytes(Message::Certificate) as usize;

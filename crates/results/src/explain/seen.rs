@@ -32,6 +32,7 @@ impl OwnChain {
         let mut own_chain = OwnChain {
             certificates: chain.clone().map(|certificate| certificate.bytes).collect(),
             signature: Signature {
+                shortest: bytes.min(own.map_or(bytes, KeyAlgorithm::shortest_signature_bytes)),
                 bytes,
                 longest: bytes.max(own.map_or(0, KeyAlgorithm::longest_signature_bytes)),
             },
@@ -78,10 +79,7 @@ impl OwnChain {
             certificates: certificates.filter(|certificates| !certificates.is_empty())?,
             signature: match is_own {
                 true => today.signature,
-                false => Signature {
-                    bytes: keys.leaf.signature_bytes(),
-                    longest: keys.leaf.longest_signature_bytes(),
-                },
+                false => keys.leaf.into(),
             },
             server_name: server_name(document),
             provided: provided(signed.iter().flat_map(|(_, key, signer)| [*key, *signer])),

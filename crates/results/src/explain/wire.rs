@@ -389,10 +389,22 @@ pub struct OwnChain {
 /// How long signatures of a key are, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Signature {
+    /// At least, but for one in a hundred.
+    pub shortest: usize,
     /// As they most often are.
     pub bytes: usize,
     /// At most.
     pub longest: usize,
+}
+
+impl From<KeyAlgorithm> for Signature {
+    fn from(key: KeyAlgorithm) -> Signature {
+        Signature {
+            shortest: key.shortest_signature_bytes(),
+            bytes: key.signature_bytes(),
+            longest: key.longest_signature_bytes(),
+        }
+    }
 }
 
 impl OwnChain {
@@ -405,10 +417,7 @@ impl OwnChain {
 impl Sizes<'_> {
     pub(super) fn signature(self) -> Signature {
         match self {
-            Sizes::Made(spec) => Signature {
-                bytes: spec.leaf.signature_bytes(),
-                longest: spec.leaf.longest_signature_bytes(),
-            },
+            Sizes::Made(spec) => spec.leaf.into(),
             Sizes::Own(own) => own.signature,
         }
     }

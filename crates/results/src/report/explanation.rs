@@ -14,7 +14,9 @@ use serde_json::{Value, json};
 
 use super::assumed;
 use super::layout::{Field, Line, Role, Screen, set};
-use crate::explain::{Edge, Explanation, HelloEdge, SERVER_MESSAGES, Window, message_on_wire};
+use crate::explain::{
+    Edge, Explanation, HelloEdge, SERVER_MESSAGES, Signature, Window, message_on_wire,
+};
 use crate::report::thresholds::WHOLE_TRIP;
 use crate::results::number::milliseconds;
 use crate::study::{ArmChain, Cell, distinctions};
@@ -133,7 +135,7 @@ fn messages(explained: &Explanation, windows: &[String]) -> Vec<Line> {
     let line = |message: Message, on_wire: u32| {
         let bytes = wire.bytes(message);
         let span = match message {
-            Message::CertificateVerify if varies(explained) => format!("{bytes} ±1"),
+            Message::CertificateVerify => format!("{bytes}{}", spread(explained.signature)),
             _ => bytes.to_string(),
         };
         let places = explained.windows.iter();
@@ -187,9 +189,23 @@ fn place(window: &Window, message: Message, on_wire: u32) -> (usize, String) {
     found.unwrap_or_else(|| ((on_wire as usize).div_ceil(mss), String::new()))
 }
 
-/// Whether the server's signature has not always the same length.
-fn varies(explained: &Explanation) -> bool {
-    explained.signature.longest > explained.signature.bytes
+/// How much shorter and longer signatures are than they most often are; nothing of those that have one length.
+fn spread(signature: Signature) -> String {
+    let Signature {
+        shortest,
+        bytes,
+        longest,
+    } = signature;
+    match (
+        bytes.saturating_sub(shortest),
+        longest.saturating_sub(bytes),
+    ) {
+        (0, 0) => String::new(),
+        (less, more) if less == more => format!(" ±{more}"),
+        (0, more) => format!(" +{more}"),
+        (less, 0) => format!(" -{less}"),
+        (less, more) => format!(" -{less} +{more}"),
+    }
 }
 
 /// How many flights there are, and how far the edges are.
@@ -242,10 +258,15 @@ fn edges(explained: &Explanation, windows: &[String]) -> Vec<Line> {
     ];
     let differs = |window: &Window| window.most_flights != window.edges.flights;
     if explained.windows.iter().any(differs) {
-        lines.push(of(
-            "flights, if the signature is a byte longer",
-            &|window| window.most_flights.to_string(),
-        ));
+        let more = explained
+            .signature
+            .longest
+            .saturating_sub(explained.signature.bytes);
+        let label = match more {
+            1 => "flights, if the signature is a byte longer".to_owned(),
+            _ => format!("flights, if the signature is {more} bytes longer"),
+        };
+        lines.push(of(&label, &|window| window.most_flights.to_string()));
     }
     lines.extend([
         of(
