@@ -231,3 +231,15 @@ fn the_virtual_engine_measures_what_is_added() {
         assert!((83.0..84.0).contains(&warm), "{warm} ms");
     }
 }
+
+/// As `compare` takes it.
+#[test]
+fn a_chain_alone_is_an_arm() {
+    let place = place();
+    let told = |arm: &str| {
+        let ended = ask(&place, &[&REGIONS[..], &["--within", "1ms", arm]].concat());
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        ended.stdout
+    };
+    assert_eq!(told("ml-dsa-44"), told("X25519MLKEM768/ml-dsa-44"));
+}

@@ -94,7 +94,7 @@ enum PlaceProblem {
         one: &'static str,
         other: &'static str,
     },
-    #[error("{0:?} is no number of users: write a number from 0 on")]
+    #[error("{0:?} is no number of users: write 0, or a number from 0.000001 to 1000000000000000")]
     Weight(String),
     #[error("{cell:?} is no {what}: write degrees from -{most} to {most}")]
     Degrees {

@@ -355,6 +355,14 @@ fn regions_that_can_not_be() {
             "region,users\nA,-3\n",
             r#"line 2: "-3" is no number of users"#,
         ),
+        (
+            "region,users\nA,1e300\n",
+            r#"line 2: "1e300" is no number of users: write 0, or"#,
+        ),
+        (
+            "region,users\nA,1e-300\n",
+            r#"line 2: "1e-300" is no number of users: write 0, or"#,
+        ),
         ("region,users\nA,0\n", "its users are none"),
         ("region,edge_rtt\nA,3\n", "line 2: missing unit"),
         ("region,edge_rtt_ms\nA,-3\n", "negative RTT"),

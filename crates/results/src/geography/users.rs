@@ -1,6 +1,7 @@
 //! Where users are: regions, how many users each has, and what is known of their distances.
 
 use std::fmt::Display;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use lastbyte_link::nearest;
@@ -189,8 +190,10 @@ fn region(columns: &[Column], cells: &[String]) -> Result<Region, PlaceProblem> 
 }
 
 fn weight(cell: &str) -> Result<f64, PlaceProblem> {
+    /// More than there are people, and what has a place in a table.
+    const KNOWN: RangeInclusive<f64> = 1e-6..=1e15;
     let number = number(cell)?.parse::<f64>().ok();
-    let number = number.filter(|number| number.is_finite() && *number >= 0.0);
+    let number = number.filter(|number| *number == 0.0 || KNOWN.contains(number));
     number.ok_or_else(|| PlaceProblem::Weight(cell.to_owned()))
 }
 

@@ -21,6 +21,11 @@ pub(crate) enum TableError {
         "{0:?} may have decimals or thousands: write decimals with a point, and thousands with nothing between them"
     )]
     Ambiguous(String),
+    #[error(
+        "line {line}: {cell:?} may have decimals or thousands, and the rest of the file does not tell: have commas between its \
+         cells, write decimals with a point, and thousands with nothing between them"
+    )]
+    Undecided { line: u64, cell: String },
     #[error("it is no whole Parquet file")]
     NotWhole,
     #[error("{}", in_one_line(.0))]
@@ -96,7 +101,107 @@ pub(crate) fn rows(content: &[u8]) -> Result<(Vec<String>, Rows), TableError> {
         let record = record.map_err(in_line)?;
         rows.push((line(content, record.position()), cells(&record)));
     }
+    decide(&mut rows, delimiter(content))?;
     Ok((names, rows))
+}
+
+/// What begins the decimals of a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mark {
+    Comma,
+    Point,
+}
+
+/// Has numbers of three digits behind their only comma or point say what they mean, where the other numbers of their file tell: as
+/// `1.234` is 1234 beside `9,5`, and `1,234` is beside `9.5`.
+///
+/// # Errors
+///
+/// Where nothing tells, of those with a point: semicolons stand between cells because decimals may have a comma.
+fn decide(rows: &mut Rows, delimiter: u8) -> Result<(), TableError> {
+    let cells = || rows.iter().flat_map(|(_, cells)| cells);
+    let has = |mark| cells().any(|cell| decimal_mark(cell) == Some(mark));
+    let mark = match (has(Mark::Comma), has(Mark::Point)) {
+        (true, false) => Some(Mark::Comma),
+        (false, true) => Some(Mark::Point),
+        (true, true) => None,
+        // A comma between cells is none in them, but in quotes, of which it is asked.
+        (false, false) if delimiter != b';' => return Ok(()),
+        (false, false) => None,
+    };
+    for (line, cells) in rows {
+        for cell in cells {
+            let (written, _) = written(cell);
+            let own = match ambiguous(written) {
+                None => continue,
+                Some(own) => own,
+            };
+            let is_decimal = match mark {
+                Some(mark) => mark == own,
+                // It is asked of where it is read as a number.
+                None if own == Mark::Comma => continue,
+                None => {
+                    let (line, cell) = (*line, cell.clone());
+                    return Err(TableError::Undecided { line, cell });
+                }
+            };
+            *cell = match (own, is_decimal) {
+                (Mark::Point, true) => continue,
+                (Mark::Comma, true) => cell.replacen(',', ".", 1),
+                (Mark::Point, false) => cell.replacen('.', "", 1),
+                (Mark::Comma, false) => cell.replacen(',', "", 1),
+            };
+        }
+    }
+    Ok(())
+}
+
+/// A number as it is written, and what follows it.
+fn written(cell: &str) -> (&str, &str) {
+    let end = cell.find(|letter: char| {
+        !letter.is_ascii_digit()
+            && !matches!(letter, '.' | ',' | '+' | '-' | '\u{a0}' | '\u{202f}' | '\'')
+    });
+    cell.split_at(end.unwrap_or(cell.len()))
+}
+
+/// What follows each of these marks has three digits.
+fn are_groups(written: &str, mark: char) -> bool {
+    written.split(mark).skip(1).all(|group| group.len() == 3)
+}
+
+/// The only mark of a number, where that may begin decimals or group thousands.
+fn ambiguous(written: &str) -> Option<Mark> {
+    let digits = written.trim_start_matches(['+', '-']);
+    let (mark, found) = match (digits.matches(',').count(), digits.matches('.').count()) {
+        (1, 0) => (Mark::Comma, ','),
+        (0, 1) => (Mark::Point, '.'),
+        _ => return None,
+    };
+    let (whole, _) = digits.split_once(found)?;
+    // Nobody writes 0 thousand, or 1234 thousand without a mark between.
+    let is_group = (1..=3).contains(&whole.len()) && !whole.starts_with('0');
+    (is_group && are_groups(digits, found)).then_some(mark)
+}
+
+/// What begins the decimals in the file of a cell, if that tells.
+fn decimal_mark(cell: &str) -> Option<Mark> {
+    let (written, unit) = written(cell);
+    let digits = written.trim_start_matches(['+', '-']);
+    let is_number = digits.starts_with(|first: char| first.is_ascii_digit())
+        && unit.trim().chars().all(|letter| letter.is_alphabetic());
+    if !is_number || ambiguous(written).is_some() {
+        return None;
+    }
+    match (digits.matches(',').count(), digits.matches('.').count()) {
+        (1, 0) => Some(Mark::Comma),
+        (0, 1) => Some(Mark::Point),
+        (2.., 0) if are_groups(digits, ',') => Some(Mark::Point),
+        (0, 2..) if are_groups(digits, '.') => Some(Mark::Comma),
+        (1.., 1..) if digits.rfind(',') > digits.rfind('.') => Some(Mark::Comma),
+        (1.., 1..) => Some(Mark::Point),
+        _ => None,
+    }
 }
 
 /// What spreadsheets write as "Unicode text".
@@ -135,21 +240,18 @@ fn delimiter(content: &[u8]) -> u8 {
 ///
 /// Where a comma or a blank before three digits may begin decimals or group thousands.
 pub(crate) fn number(cell: &str) -> Result<Cow<'_, str>, TableError> {
-    let end = cell.find(|letter: char| {
-        !letter.is_ascii_digit()
-            && !matches!(letter, '.' | ',' | '+' | '-' | '\u{a0}' | '\u{202f}' | '\'')
-    });
-    let (written, rest) = cell.split_at(end.unwrap_or(cell.len()));
-    let groups = |mark: char| written.split(mark).skip(1).all(|group| group.len() == 3);
+    let (written, rest) = written(cell);
+    let groups = |mark: char| are_groups(written, mark);
     let without = |mark: char| written.replace(mark, "");
     let commas = written.matches(',').count();
     let points = written.matches('.').count();
     let number = match (commas, points) {
+        (0, 2..) if groups('.') => without('.'),
         (0, _) => written.to_owned(),
         // The last of both begins the decimals.
         (_, 1..) if written.rfind(',') > written.rfind('.') => without('.').replace(',', "."),
         (_, 1..) => without(','),
-        (1, 0) if groups(',') && !written.trim_start_matches(['+', '-']).starts_with("0,") => {
+        (1, 0) if ambiguous(written).is_some() => {
             return Err(TableError::Ambiguous(cell.to_owned()));
         }
         (1, 0) => written.replace(',', "."),

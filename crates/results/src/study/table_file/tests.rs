@@ -216,3 +216,43 @@ fn numbers_are_written_in_many_ways() {
         "{refused}"
     );
 }
+
+#[test]
+fn a_file_tells_what_its_marks_mean() {
+    let cells = |content: &str| {
+        let (_, rows) = rows(content.as_bytes()).map_err(|error| error.to_string())?;
+        let cells = rows.into_iter().flat_map(|(_, cells)| cells);
+        let read = cells.map(|cell| number(&cell).map(|read| read.into_owned()));
+        read.collect::<Result<Vec<_>, _>>()
+            .map_err(|error| error.to_string())
+    };
+    let ok = |read: &[&str]| Ok(read.iter().map(|cell| (*cell).to_owned()).collect());
+    for (content, read) in [
+        ("a;b\n35,5;1.234\n", ok(&["35.5", "1234"])),
+        ("a;b\n35,5 ms;1.234 ms\n", ok(&["35.5 ms", "1234 ms"])),
+        ("a;b\n1.234,5;1,234\n", ok(&["1234.5", "1.234"])),
+        ("a;b\n1.234.567;1.234\n", ok(&["1234567", "1234"])),
+        ("a\tb\n35,5\t1.234\n", ok(&["35.5", "1234"])),
+        ("a;b\n35.5;1.234\n", ok(&["35.5", "1.234"])),
+        ("a,b\n9.5,\"1,234\"\n", ok(&["9.5", "1234"])),
+        ("a,b\n\"9,5\",1.234\n", ok(&["9.5", "1234"])),
+        // Where nothing tells, a comma or a tab between cells leaves points to decimals.
+        ("a,b\n1.234,7\n", ok(&["1.234", "7"])),
+        ("a\tb\n1.234\t7\n", ok(&["1.234", "7"])),
+        ("a;b\n0.234;1234.567\n", ok(&["0.234", "1234.567"])),
+        ("a;b\nv1.234;7\n", ok(&["v1.234", "7"])),
+    ] {
+        assert_eq!(cells(content), read, "{content:?}");
+    }
+    for (content, place) in [
+        ("a;b\n7;8\n9;1.234\n", "line 3: \"1.234\" may have"),
+        ("a;b\n35,5;9.5\n9;1.234\n", "line 3: \"1.234\" may have"),
+        (
+            "a,b\n7,\"1,234\"\n",
+            "\"1,234\" may have decimals or thousands",
+        ),
+    ] {
+        let said = cells(content).unwrap_err();
+        assert!(said.starts_with(place), "{content:?}: {said}");
+    }
+}
