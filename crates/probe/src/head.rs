@@ -4,6 +4,8 @@ use httparse::{EMPTY_HEADER, ParserConfig, Status};
 use lastbyte_link::visible;
 use thiserror::Error;
 
+use crate::body::Body;
+
 /// A head, or all that comes before it together, has no more bytes.
 pub const MOST_HEAD: usize = 64 << 10;
 /// Nor a head more fields.
@@ -32,10 +34,8 @@ pub struct Response {
     pub location: Option<String>,
     /// What else serves the origin (RFC 7838), as it can be shown.
     pub alt_svc: Option<String>,
-    /// Bytes of its body, if it says how many.
-    pub body: Option<usize>,
-    /// Bytes of its body that came with the head.
-    pub body_here: usize,
+    /// Its body, with what of it came with the head.
+    pub body: Body,
 }
 
 /// Why what came is no response.
@@ -96,38 +96,57 @@ impl Head {
         }
     }
 
+    /// How many interim responses came.
+    #[must_use]
+    pub fn interim(&self) -> usize {
+        self.interim
+    }
+
     fn response(&self, status: u16, length: usize) -> Response {
-        let lines = self.bytes.get(..length).unwrap_or_default();
-        let is_empty = matches!(status, 204 | 304);
+        let (lines, here) = self.bytes.split_at_checked(length).unwrap_or_default();
+        let coding = fields(lines, "transfer-encoding").last();
+        let is_chunked = coding.is_some_and(|coding| {
+            let last = coding.rsplit(',').next().unwrap_or_default();
+            last.trim().eq_ignore_ascii_case("chunked")
+        });
+        let mut body = match status {
+            204 | 304 => Body::of(0),
+            _ if is_chunked => Body::chunked(),
+            _ => Body::of_lengths(&fields(lines, "content-length").collect::<Vec<_>>()),
+        };
+        body.add(here);
         Response {
             status,
             location: field(lines, "location"),
             alt_svc: field(lines, "alt-svc"),
-            body: match is_empty {
-                true => Some(0),
-                false => field(lines, "content-length").and_then(|length| length.parse().ok()),
-            },
-            body_here: self.bytes.len() - length,
+            body,
         }
     }
 }
 
-/// What a field of a head says, as it can be shown: the first of this name, whatever bytes it has.
+/// What a field of a head says, as it can be shown: the first of this name.
 fn field(head: &[u8], name: &str) -> Option<String> {
-    let mut lines = head.split(|byte| *byte == b'\n').skip(1);
-    let value = lines.find_map(|line| {
+    fields(head, name).next()
+}
+
+/// The same of all fields of this name, whatever bytes they have.
+fn fields(head: &[u8], name: &str) -> impl Iterator<Item = String> {
+    let lines = head.split(|byte| *byte == b'\n').skip(1);
+    let values = lines.filter_map(move |line| {
         let colon = line.iter().position(|byte| *byte == b':')?;
         let (found, value) = line.split_at_checked(colon)?;
         let value = value.get(1..)?;
         found
             .eq_ignore_ascii_case(name.as_bytes())
             .then(|| value.trim_ascii())
-    })?;
-    let text: String = String::from_utf8_lossy(value)
-        .chars()
-        .take(MOST_VALUE)
-        .collect();
-    Some(visible(&text))
+    });
+    values.map(|value| {
+        let text: String = String::from_utf8_lossy(value)
+            .chars()
+            .take(MOST_VALUE)
+            .collect();
+        visible(&text)
+    })
 }
 
 #[cfg(test)]
@@ -146,10 +165,7 @@ mod tests {
         let response = whole(
             "HTTP/1.1 302 Found\r\nLocation: https://a.example/\u{1b}[31m\r\nContent-Length: 2\r\n\r\nab",
         );
-        assert_eq!(
-            (response.status, response.body, response.body_here),
-            (302, Some(2), 2)
-        );
+        assert_eq!((response.status, response.body.is_whole()), (302, true));
         assert_eq!(response.location.unwrap(), "https://a.example/\\u{1b}[31m");
     }
 
@@ -160,9 +176,13 @@ mod tests {
         let response = head.add(b"=\":443\"\r\n\r\n").unwrap().unwrap();
         assert_eq!(
             (response.alt_svc.unwrap().as_str(), response.body),
-            ("h3=\":443\"", None)
+            ("h3=\":443\"", Body::until_closed())
         );
-        assert_eq!(whole("HTTP/1.1 204 No Content\r\n\r\n").body, Some(0));
+        assert!(whole("HTTP/1.1 204 No Content\r\n\r\n").body.is_whole());
+        // Chunks say where they end, whatever else does.
+        let chunked = "HTTP/1.1 200 OK\r\nContent-Length: 1\r\ntransfer-encoding: gzip, Chunked\r\n\r\n2\r\nab\r\n0\r\n";
+        assert!(!whole(chunked).body.is_whole());
+        assert!(whole(&format!("{chunked}\r\n")).body.is_whole());
         assert_eq!(
             Head::default().add(b"220 mail\r\n\r\n"),
             Err(HeadError::NotHttp)
@@ -174,7 +194,7 @@ mod tests {
     fn interim_responses_are_read_past_up_to_a_limit() {
         let interim = |count: usize| "HTTP/1.1 103 \r\n\r\n".repeat(count);
         let last = "HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\n";
-        assert_eq!(whole(&(interim(MOST_INTERIM) + last)).body, Some(7));
+        assert_eq!(whole(&(interim(MOST_INTERIM) + last)).body, Body::of(7));
         for count in [MOST_INTERIM + 1, 3_000, 100_000] {
             let told = Head::default().add((interim(count) + last).as_bytes());
             assert_eq!(told, Err(HeadError::TooManyInterim));

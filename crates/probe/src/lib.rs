@@ -20,6 +20,7 @@
 //! the window has [at least](Certainty::AtLeast) so many segments. Where packets are lost, or where connections
 //! disagree, it is [uncertain](Certainty::Uncertain).
 
+mod body;
 mod connection;
 mod document;
 mod findings;
@@ -34,6 +35,7 @@ mod tests;
 mod window;
 mod writes;
 
+pub use body::{Body, Cut};
 pub use connection::{Arrival, Connection, Counters, Event};
 pub use document::{
     Certificate, ClientCertificate, Document, DocumentError, Edge, JSON_SCHEMA, Left, PathTold,

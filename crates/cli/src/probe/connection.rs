@@ -1,11 +1,14 @@
 //! One connection of a probe: TCP, TLS, a request, and what was seen of them.
 
+use std::error::Error;
+use std::fmt;
 use std::io::{self, Read};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
+use lastbyte_link::counted;
 use lastbyte_probe::{
-    Answer, AnswerWrites, Ask, Connection, Event, Head, HeadError, ResponseHead, answer_writes,
+    Answer, AnswerWrites, Ask, Connection, Cut, Event, Head, HeadError, ResponseHead, answer_writes,
 };
 use lastbyte_tls::observer::{MessageType, Observation, Observer, PlacedMessage, Side};
 use lastbyte_tls::{Alert, key_log, received_alert};
@@ -236,25 +239,31 @@ fn exchange(
     let before = stream.get_ref().received;
     io::Write::write_all(stream, target.request().as_bytes())?;
     let mut head = Head::default();
-    let mut body_left: Option<usize> = None;
     let mut response: Option<Response> = None;
     let mut buffer = vec![0; 16 << 10];
-    loop {
+    let end = loop {
         let read = match stream.read(&mut buffer) {
             Ok(read) => read,
             // Whatever it is waiting for, a response has come.
-            Err(error) if is_timeout(&error) && response.is_some() => break,
+            Err(error) if is_timeout(&error) && response.is_some() => {
+                // Without silence, it is only long.
+                break match stream.get_ref().has_time() {
+                    true => End::Quiet,
+                    false => End::Enough,
+                };
+            }
             Err(error) => {
+                let interim = head.interim();
                 seen.response = response;
-                return Err(error);
+                return Err(match is_timeout(&error) && interim > 0 {
+                    true => io::Error::new(error.kind(), OnlyInterim(interim)),
+                    false => error,
+                });
             }
         };
         let at = stream.get_ref().now();
         if read == 0 {
-            if let Some(response) = &mut response {
-                response.is_whole = body_left.is_none_or(|left| left == 0);
-            }
-            break;
+            break End::Closed;
         }
         seen.first_byte.get_or_insert(at);
         seen.last_byte = Some(at);
@@ -262,40 +271,64 @@ fn exchange(
         let new = buffer.get(..read).unwrap_or_default();
         match &mut response {
             None => {
-                let whole = head.add(new);
-                let whole =
-                    whole.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
-                if let Some(whole) = whole {
-                    body_left = whole
-                        .body
-                        .map(|length| length.saturating_sub(whole.body_here));
-                    response = Some(Response {
-                        head: whole,
-                        wire_bytes: 0,
-                        first_record: None,
-                        is_whole: false,
-                    });
-                }
+                let whole = head.add(new).map_err(invalid)?;
+                response = whole.map(|head| Response {
+                    head,
+                    wire_bytes: 0,
+                    first_record: None,
+                    is_whole: false,
+                });
             }
-            Some(_) => body_left = body_left.map(|left| left.saturating_sub(read)),
+            Some(response) => response.head.body.add(new),
         }
         let wire_bytes = stream.get_ref().received - before;
         if let Some(response) = &mut response {
             response.wire_bytes = wire_bytes;
-            if body_left == Some(0) {
-                response.is_whole = true;
-                break;
-            }
-            if wire_bytes > ask.most {
-                break;
+            let body = &response.head.body;
+            if body.has_length() && body.is_whole() || wire_bytes > ask.most {
+                break End::Enough;
             }
         }
-    }
-    if response.is_none() && seen.first_byte.is_none() {
+    };
+    let Some(mut response) = response else {
         return Err(io::ErrorKind::UnexpectedEof.into());
+    };
+    let body = &response.head.body;
+    let ended = match end {
+        End::Closed | End::Quiet => body.end(),
+        End::Enough => body.check(),
+    };
+    response.is_whole = body.is_whole() || end == End::Closed && ended.is_ok();
+    seen.response = Some(response);
+    ended.map_err(invalid)
+}
+
+/// How reading a response ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// The server has closed.
+    Closed,
+    /// It says no more.
+    Quiet,
+    /// All that was wanted has come, or there is no time for more.
+    Enough,
+}
+
+/// So many interim responses came, and nothing else.
+#[derive(Clone, Copy, Debug)]
+struct OnlyInterim(usize);
+
+impl fmt::Display for OnlyInterim {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let interim = counted(self.0, "interim response");
+        write!(f, "it sends {interim} (1xx) and no response")
     }
-    seen.response = response;
-    Ok(())
+}
+
+impl Error for OnlyInterim {}
+
+fn invalid(error: impl Error + Send + Sync + 'static) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, error)
 }
 
 fn unreachable(address: SocketAddr, error: &io::Error, waited: Duration) -> String {
@@ -351,6 +384,13 @@ fn no_handshake(stream: &Stream, stack: Option<&ErrorStack>, is_late: bool) -> S
 fn cut_short(seen: &Seen, stream: &Stream, error: &io::Error) -> String {
     let waited = stream.now().as_secs_f64();
     let begun = seen.first_byte.is_some();
+    let cause = error.get_ref();
+    if let Some(cut) = cause.and_then(|cause| cause.downcast_ref::<Cut>()) {
+        return cut.to_string();
+    }
+    if let Some(interim) = cause.and_then(|cause| cause.downcast_ref::<OnlyInterim>()) {
+        return format!("{interim} within {waited:.0} s");
+    }
     match error.kind() {
         _ if stream.was_reset && begun => "it resets the connection within the response".to_owned(),
         _ if stream.was_reset => "it resets the connection after the handshake".to_owned(),

@@ -98,6 +98,11 @@ impl Stream {
         self.start.elapsed()
     }
 
+    /// Whether there is time for more.
+    pub(super) fn has_time(&self) -> bool {
+        Instant::now() < self.until
+    }
+
     /// From now on, silence of so long is the end.
     pub(super) fn end_after(&mut self, quiet: Duration) {
         self.quiet = Some(quiet);
@@ -150,9 +155,10 @@ impl Stream {
 
     /// Waits for bytes; none are the end.
     fn fill(&mut self, patience: Duration) -> io::Result<usize> {
-        /// Records of TLS (RFC 8446, section 5.1).
-        const ALERT: u8 = 21;
-        const HANDSHAKE: u8 = 22;
+        /// Records of TLS (RFC 8446, section 5.1), and the first byte of all their versions.
+        const CHANGE_CIPHER_SPEC: u8 = 20;
+        const APPLICATION_DATA: u8 = 23;
+        const VERSION: u8 = 3;
         if self.received > MOST {
             return Err(ErrorKind::InvalidData.into());
         }
@@ -189,9 +195,13 @@ impl Stream {
         };
         self.events.push((at, Event::Arrived(arrival)));
         let new = self.inbox.get(before..).unwrap_or_default();
-        self.began = match (self.began, new.first()) {
-            (Began::Nothing, Some(&(ALERT | HANDSHAKE))) => Began::Tls,
-            (Began::Nothing, Some(_)) => Began::Other,
+        self.began = match (self.began, new) {
+            (
+                Began::Nothing,
+                [CHANGE_CIPHER_SPEC..=APPLICATION_DATA]
+                | [CHANGE_CIPHER_SPEC..=APPLICATION_DATA, VERSION, ..],
+            ) => Began::Tls,
+            (Began::Nothing, [_, ..]) => Began::Other,
             (began, _) => began,
         };
         self.observer.sent(Side::Server, new);

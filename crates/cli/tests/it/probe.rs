@@ -1067,6 +1067,11 @@ fn servers_that_are_none_of_tls_are_named() {
         thread::sleep(Duration::from_secs(1));
     });
     assert_refused(&[&broken], 1, "does not end the handshake (");
+    let changing = listen(|mut socket| {
+        let _ = socket.read(&mut [0; 4000]);
+        while socket.write_all(&[20, 3, 3, 0, 1, 1].repeat(1000)).is_ok() {}
+    });
+    assert_refused(&[&changing], 1, "does not end the handshake (");
 }
 
 #[test]
@@ -1105,10 +1110,43 @@ fn a_hello_retry_request_is_told() {
 #[test]
 fn responses_that_do_not_end_are_told() {
     type Answer = fn(&mut SslStream<TcpStream>);
-    let cases: [(Answer, &str); 5] = [
+    let cases: [(Answer, &str); 10] = [
         (
             |_| thread::sleep(Duration::from_secs(30)),
             "no response within",
+        ),
+        (
+            |stream| {
+                let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhi");
+            },
+            "its response ends 7 bytes before the 9 that its Content-Length says",
+        ),
+        (
+            |stream| {
+                let head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n";
+                let _ = stream.write_all(head);
+            },
+            "its response ends before its last chunk",
+        ),
+        (
+            |stream| {
+                let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\nhi");
+            },
+            "its response has a Content-Length of \\\"-5\\\", which is no number of bytes",
+        ),
+        (
+            |stream| {
+                let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Le");
+            },
+            "it hangs up within the response",
+        ),
+        (
+            |stream| {
+                while stream.write_all(b"HTTP/1.1 100 Continue\r\n\r\n").is_ok() {
+                    thread::sleep(Duration::from_millis(300));
+                }
+            },
+            "interim responses (1xx) and no response within 2 s",
         ),
         (
             |stream| {
@@ -1134,6 +1172,7 @@ fn responses_that_do_not_end_are_told() {
         assert_fits(&document, JSON_SCHEMA);
         let notes = document["notes"].to_string();
         assert!(notes.contains(expected), "{expected}: {notes}");
+        assert_ne!(document["response"]["is_whole"], true, "{expected}");
         assert_eq!(document["group"], "X25519MLKEM768", "{expected}");
         assert_eq!(document["chain"].as_array().unwrap().len(), 2);
     }
