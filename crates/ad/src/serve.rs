@@ -46,6 +46,7 @@ use tokio::time::{sleep, timeout};
 
 use self::access::AccessLog;
 use self::backend::Backend;
+pub(crate) use self::chains::public_chain;
 use self::chains::{Followed, Loaded, load};
 use self::drain::Serving;
 use self::follow::{Before, Reload};
@@ -148,6 +149,28 @@ impl Config {
     }
 }
 
+impl Config {
+    /// Whether the access log is to be a file that is read: lines would be written behind a key.
+    ///
+    /// # Errors
+    ///
+    /// If it is.
+    fn check_access_log(&self) -> Result<(), ServeError> {
+        let Some(to) = &self.access_log else {
+            return Ok(());
+        };
+        let chains = self.chains.iter();
+        let files = chains.flat_map(|files| [files.chain.as_path(), files.key.as_path()]);
+        match to.is_one_of(files) {
+            Some(file) => Err(ServeError::AccessLogIsRead {
+                to: to.clone(),
+                file: file.to_owned(),
+            }),
+            None => Ok(()),
+        }
+    }
+}
+
 /// What connections may take.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
@@ -236,6 +259,17 @@ pub enum ServeError {
         to: AccessLogTo,
         /// The system's words.
         error: io::Error,
+    },
+    /// The access log is a file that is read.
+    #[error(
+        "the access log {to} is \"{}\", which is read: name another file for it",
+        file.display()
+    )]
+    AccessLogIsRead {
+        /// Where it was to be.
+        to: AccessLogTo,
+        /// What it is.
+        file: PathBuf,
     },
     /// Nobody can ask for metrics.
     #[error("can't listen on {address}: {error}")]
@@ -352,6 +386,7 @@ impl Server {
         if places < room::FEWEST {
             return Err(ServeError::Files(places));
         }
+        config.check_access_log()?;
         let ticket_keys = Arc::new(TicketKeys::new()?);
         tickets::install(&mut context, Arc::clone(&ticket_keys))?;
         let access = config.access_log.clone().map(|to| {

@@ -5,8 +5,17 @@
 
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, ErrorKind, Read, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+
+/// Whether two names are of one file that is there, be it by links: by its device and inode.
+pub fn is_same(one: &Path, other: &Path) -> bool {
+    let id = |path: &Path| {
+        let found = path.metadata().ok()?;
+        Some((found.dev(), found.ino()))
+    };
+    id(one).is_some_and(|found| id(other) == Some(found))
+}
 
 /// Reads a file that a user names, of at most `most` bytes.
 ///
@@ -119,6 +128,18 @@ fn size(bytes: u64) -> String {
         true => format!("{} MiB", bytes / MIB),
         false => format!("{bytes} bytes"),
     }
+}
+
+/// Makes a folder, and those above it, which nobody but this user can change, whatever the umask. One that is there stays as it is.
+///
+/// # Errors
+///
+/// If it can't be made.
+pub fn make_folders(path: &Path) -> io::Result<()> {
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o755)
+        .create(path)
 }
 
 /// A file without its name yet. Dropped, it leaves nothing behind.

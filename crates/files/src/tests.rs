@@ -204,3 +204,36 @@ fn a_byte_order_mark_is_no_part_of_a_text() {
     fs::write(&file, "\u{feff}{} \u{feff}").unwrap();
     assert_eq!(read_text(&file, 100).unwrap(), "{} \u{feff}");
 }
+
+#[test]
+fn a_file_is_itself_under_all_its_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let [file, link, hard, other] =
+        ["file", "link", "hard", "other"].map(|name| folder.path().join(name));
+    fs::write(&file, "").unwrap();
+    fs::write(&other, "").unwrap();
+    std::os::unix::fs::symlink(&file, &link).unwrap();
+    fs::hard_link(&file, &hard).unwrap();
+    for name in [&file, &link, &hard, &folder.path().join("./file")] {
+        assert!(is_same(&file, name) && is_same(name, &file), "{name:?}");
+    }
+    for name in [&other, &folder.path().join("none")] {
+        assert!(!is_same(&file, name) && !is_same(name, &file), "{name:?}");
+    }
+    assert!(!is_same(
+        &folder.path().join("none"),
+        &folder.path().join("none")
+    ));
+}
+
+#[test]
+fn folders_that_are_made_are_their_owners_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let inner = folder.path().join("a/b");
+    make_folders(&inner).unwrap();
+    make_folders(&inner).unwrap();
+    for made in [&inner, &folder.path().join("a")] {
+        let mode = made.metadata().unwrap().permissions().mode();
+        assert_eq!(mode & 0o022, 0, "{made:?}");
+    }
+}

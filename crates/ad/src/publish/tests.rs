@@ -147,3 +147,36 @@ fn stored(algorithm: &str) -> PublicChain {
     let chain = Store::open(kept).chain(&spec).unwrap();
     PublicChain::new(chain.certificates().to_vec()).unwrap()
 }
+
+/// What a server reads is what is published, and what it refuses is not.
+#[test]
+fn files_are_read_as_the_server_reads_them() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let file = folder.path().join("chain.pem");
+    let made = test_chains::for_name(NAME).unwrap();
+    let certificates = made.certificates().iter();
+    let pem: Vec<u8> = certificates.flat_map(|one| one.to_pem().unwrap()).collect();
+    let pem = String::from_utf8(pem).unwrap();
+    let source = Source {
+        name: NAME.to_owned(),
+        files: vec![file.clone()],
+        part: Some(pqtlsad::Part::EndEntity),
+        window: InitialWindow::default(),
+        record_type: RecordType::DEFAULT,
+        ttl: TTL,
+    };
+    let lines = |pem: &str| {
+        std::fs::write(&file, pem).unwrap();
+        source.load().map(|loaded| loaded.publication.zone_lines())
+    };
+    let plain = lines(&pem).unwrap();
+    for same in [
+        format!("\u{feff}{pem}"),
+        pem.replacen("CERTIFICATE", "TRUSTED CERTIFICATE", 2),
+        format!("----------\n{pem}"),
+    ] {
+        assert_eq!(lines(&same).unwrap(), plain);
+    }
+    let cut = lines(&pem[..pem.len() - 40]).unwrap_err().to_string();
+    assert!(cut.contains("does not end: the file is cut"), "{cut}");
+}

@@ -15,11 +15,11 @@ use pqtlsad::Part;
 use pqtlsad::extension::ExtensionType;
 use pqtlsad::flight::InitialWindow;
 use pqtlsad::record::{Delivered, RecordType};
-use pqtlsad::server::PublicChain;
 use tokio::time::{Instant, sleep};
 
 use super::{Publication, PublishError, count, plan};
 use crate::probe::{ProbeError, Wanted, accepts};
+use crate::serve::{Unfit, public_chain};
 
 /// How often the files are looked at.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -101,6 +101,14 @@ pub enum SourceError {
         /// The system's words.
         error: std::io::Error,
     },
+    /// A file has no whole chain.
+    #[error("\"{}\": {error}", file.display())]
+    Unfit {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong.
+        error: Unfit,
+    },
     /// A chain can't be published.
     #[error("\"{}\": {error}", file.display())]
     Chain {
@@ -146,7 +154,10 @@ impl Source {
                 file: file.clone(),
                 error,
             })?;
-            let chain = PublicChain::from_pem(&pem).map_err(|error| wrong(error.into()))?;
+            let chain = public_chain(&pem).map_err(|error| SourceError::Unfit {
+                file: file.clone(),
+                error,
+            })?;
             let plan = plan(&chain, self.window);
             if self.part.is_none() {
                 explanations.push(format!("{}: {plan}", file.display()));

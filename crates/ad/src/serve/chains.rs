@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use lastbyte_files::Links;
+use openssl::asn1::Asn1Object;
 use openssl::error::ErrorStack;
 use openssl::sha::sha256;
 use openssl::x509::{X509, X509VerifyResult};
@@ -61,6 +62,12 @@ pub enum Unfit {
         /// What does not fit.
         reason: &'static str,
     },
+    /// It has a proof of inclusion in a log in place of a signature.
+    #[error(
+        "certificate {0} is a Merkle Tree Certificate (draft-ietf-plants-merkle-tree-certs), which clients of X.509 chains can't \
+         verify: give the X.509 chain that the CA issues besides"
+    )]
+    MerkleTree(usize),
     /// OpenSSL can't tell.
     #[error("{}", lastbyte_providers::reason(.0))]
     OpenSsl(#[from] ErrorStack),
@@ -78,8 +85,18 @@ pub(super) fn parse(chain: &[u8], key: &[u8]) -> Result<Chain, Unfit> {
     Ok(read)
 }
 
+/// Reads a chain as a server takes it, without its key.
+///
+/// # Errors
+///
+/// If the PEM is not whole, or no chain.
+pub(crate) fn public_chain(chain: &[u8]) -> Result<PublicChain, Unfit> {
+    Ok(PublicChain::new(certificates(chain)?)?)
+}
+
 /// All that a file holds, each whole.
 fn certificates(chain: &[u8]) -> Result<Vec<X509>, Unfit> {
+    let chain = &*pem::readable(chain);
     let blocks = pem::certificates(chain)?;
     // OpenSSL's words for these are no help.
     if blocks == 0 {
@@ -87,10 +104,21 @@ fn certificates(chain: &[u8]) -> Result<Vec<X509>, Unfit> {
     }
     let certificates = X509::stack_from_pem(chain)?;
     let read = certificates.len();
-    match read == blocks {
-        true => Ok(certificates),
-        false => Err(PemError::Unread { blocks, read }.into()),
+    if read != blocks {
+        return Err(PemError::Unread { blocks, read }.into());
     }
+    match certificates.iter().position(is_merkle_tree) {
+        Some(at) => Err(Unfit::MerkleTree(at + 1)),
+        None => Ok(certificates),
+    }
+}
+
+/// Whether a certificate has the signature algorithm id-alg-mtcProof (draft-ietf-plants-merkle-tree-certs).
+fn is_merkle_tree(certificate: &X509) -> bool {
+    const MTC_PROOF: &str = "1.3.6.1.5.5.7.6.67";
+    let own = certificate.signature_algorithm().object();
+    // By whatever name this OpenSSL has for it.
+    Asn1Object::from_str(MTC_PROOF).is_ok_and(|proof| proof.to_string() == own.to_string())
 }
 
 /// Each has issued the one before it.

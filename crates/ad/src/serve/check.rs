@@ -119,7 +119,9 @@ pub fn check(
             }
         }
     }
-    if let Some(to) = &config.access_log
+    if let Err(error) = config.check_access_log() {
+        problems.push(error.to_string());
+    } else if let Some(to) = &config.access_log
         && let Err(error) = to.check()
     {
         let to = to.clone();

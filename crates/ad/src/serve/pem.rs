@@ -3,10 +3,15 @@
 use openssl::nid::Nid;
 use openssl::pkey::{PKey, Private};
 use thiserror::Error;
+use zeroize::Zeroizing;
 
 const DASHES: &[u8] = b"-----";
 const BEGIN: &[u8] = b"-----BEGIN ";
 const END: &[u8] = b"-----END ";
+/// The label of certificates that all of OpenSSL's functions read.
+const CERTIFICATE: &[u8] = b"CERTIFICATE";
+/// What some editors write before a file's first letter.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// Why a file is not whole. Lines are counted from 1.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -49,6 +54,29 @@ pub enum PemError {
     },
 }
 
+/// A file as OpenSSL reads all of it: without a byte order mark, and each certificate under the label that is read everywhere.
+/// What follows the DER of a trusted one says what it is trusted for, and is not sent.
+pub(super) fn readable(pem: &[u8]) -> Zeroizing<Vec<u8>> {
+    let pem = pem.strip_prefix(BYTE_ORDER_MARK).unwrap_or(pem);
+    let mut readable = Zeroizing::new(Vec::with_capacity(pem.len()));
+    for line in pem.split_inclusive(|byte| *byte == b'\n') {
+        let trimmed = line.trim_ascii_end();
+        let other = [BEGIN, END].into_iter().find(|begins| {
+            let label = label_of(trimmed, begins);
+            label.is_some_and(|label| label != CERTIFICATE && is_certificate(label))
+        });
+        match other {
+            Some(begins) => {
+                for part in [begins, CERTIFICATE, DASHES, b"\n"] {
+                    readable.extend_from_slice(part);
+                }
+            }
+            None => readable.extend_from_slice(line),
+        }
+    }
+    readable
+}
+
 /// Counts the certificates of a file that consists of whole blocks (RFC 7468), with text between them or without.
 ///
 /// # Errors
@@ -60,10 +88,16 @@ pub(super) fn certificates(pem: &[u8]) -> Result<usize, PemError> {
     // Blank or not, after the last block.
     let mut after: Option<usize> = None;
     let mut blocks = 0;
-    for (at, line) in pem.split(|byte| *byte == b'\n').enumerate() {
+    let mut lines = pem.split(|byte| *byte == b'\n').enumerate().peekable();
+    while let Some((at, line)) = lines.next() {
         let number = at + 1;
         let line = line.trim_ascii_end();
-        let is_boundary = line.starts_with(DASHES);
+        // Between blocks, people underline what they write. Only the last line of a file may be the beginning of another one.
+        let is_cut = lines.peek().is_none() && line.starts_with(DASHES) && BEGIN.starts_with(line);
+        let is_boundary = match open {
+            Some(_) => line.starts_with(DASHES),
+            None => is_cut || [BEGIN, END].iter().any(|begins| line.starts_with(begins)),
+        };
         match open {
             Some((_, label)) if is_boundary => {
                 if label_of(line, END) != Some(label) {
@@ -98,6 +132,7 @@ pub(super) fn certificates(pem: &[u8]) -> Result<usize, PemError> {
 ///
 /// If no block says that it is one, or that can't be read without being asked for a passphrase.
 pub(super) fn key(pem: &[u8]) -> Result<PKey<Private>, PemError> {
+    let pem = &*readable(pem);
     let lines = pem.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii_end);
     let mut lines = lines.skip_while(|line| {
         !label_of(line, BEGIN).is_some_and(|label| label.ends_with(b"PRIVATE KEY"))
@@ -157,7 +192,7 @@ mod tests {
     use openssl::rsa::Rsa;
     use openssl::symm::Cipher;
 
-    use super::{PemError, certificates, key};
+    use super::{PemError, certificates, key, readable};
 
     #[test]
     fn what_is_wrong_with_a_key_is_told_without_openssls_words() {
@@ -261,6 +296,21 @@ mod tests {
         ] {
             assert_eq!(certificates(text.as_bytes()), Ok(count), "{text}");
         }
+    }
+
+    /// As Windows' editors, people and `openssl x509 -trustout` write files.
+    #[test]
+    fn marks_lines_of_dashes_and_other_labels_are_no_cut() {
+        let underlined = format!("Server\n------\n-----\n----- one -----\n{TWO}");
+        assert_eq!(certificates(underlined.as_bytes()), Ok(2));
+        let made = PKey::generate_ed25519().unwrap();
+        let pem = made.private_key_to_pem_pkcs8().unwrap();
+        let marked = [b"\xef\xbb\xbf", &pem[..]].concat();
+        assert!(key(&marked).unwrap().public_eq(&made));
+        let others = TWO.replace("CERTIFICATE", "TRUSTED CERTIFICATE");
+        let marked = format!("\u{feff}{others}");
+        let expected = TWO.replace("-----\r\n", "-----\n");
+        assert_eq!(readable(marked.as_bytes()).as_slice(), expected.as_bytes());
     }
 
     #[test]

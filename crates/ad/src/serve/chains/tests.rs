@@ -346,3 +346,36 @@ fn a_pipe_in_the_place_of_a_file_keeps_nobody_waiting() {
         changed(folder.next(Asked::IfChanged), &next);
     }
 }
+
+/// As `lastbyte mtc issue` writes them: a proof of inclusion stands where others have a signature.
+#[test]
+fn a_merkle_tree_certificate_is_refused_as_one() {
+    const ECDSA_WITH_SHA_256: [u8; 8] = [0x2a, 0x86, 0x48, 0xce, 0x3d, 4, 3, 2];
+    const MTC_PROOF: [u8; 8] = [0x2b, 6, 1, 5, 5, 7, 6, 67];
+    let chain = made();
+    let mut der = chain.certificates()[0].to_der().unwrap();
+    let places = (0..der.len()).filter(|at| der[*at..].starts_with(&ECDSA_WITH_SHA_256));
+    for at in places.collect::<Vec<_>>() {
+        der[at..at + MTC_PROOF.len()].copy_from_slice(&MTC_PROOF);
+    }
+    let proof = X509::from_der(&der).unwrap();
+    let said = parse(&pem(&[proof]), &key_of(&chain)).unwrap_err();
+    assert!(matches!(said, Unfit::MerkleTree(1)), "{said}");
+    assert!(said.to_string().contains("give the X.509 chain"), "{said}");
+}
+
+/// As Windows' editors, people and `openssl x509 -trustout` write files.
+#[test]
+fn marks_comments_and_trusted_certificates_are_read() {
+    let chain = made();
+    let pem = String::from_utf8(pem(chain.certificates())).unwrap();
+    let trusted = pem.replace("CERTIFICATE", "TRUSTED CERTIFICATE");
+    for file in [
+        format!("\u{feff}{pem}"),
+        format!("----------\nserver\n----------\n{pem}"),
+        trusted,
+    ] {
+        let read = parse(file.as_bytes(), &key_of(&chain)).unwrap();
+        assert_eq!(read.certificates(), chain.certificates(), "{file}");
+    }
+}

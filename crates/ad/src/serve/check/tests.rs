@@ -44,6 +44,14 @@ fn what_would_keep_it_from_starting_is_told_and_nothing_is_made() {
             "no/access.log\": No such file or directory",
         ),
         (
+            &|config| {
+                let link = folder.path().join("link.log");
+                let _ = fs::hard_link(&files.key, &link);
+                config.access_log = Some(AccessLogTo::File(link));
+            },
+            "key.pem\", which is read: name another file for it",
+        ),
+        (
             &|config| config.metrics = Some("192.0.2.1:1".parse().unwrap()),
             "--metrics: can't listen on 192.0.2.1:1",
         ),

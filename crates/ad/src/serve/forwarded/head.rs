@@ -1,6 +1,6 @@
 //! What of a request's head goes on to the backend, and what this server says in it.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 
 use hyper::body::Body;
 use hyper::header::{
@@ -8,7 +8,7 @@ use hyper::header::{
     CONTENT_TYPE, COOKIE, EXPECT, HOST, HeaderMap, HeaderName, HeaderValue, ORIGIN, RANGE, REFERER,
     SET_COOKIE, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
 };
-use hyper::http::uri::{Authority, PathAndQuery};
+use hyper::http::uri::{Authority, PathAndQuery, Scheme};
 use hyper::{Method, Request, StatusCode, Uri, Version};
 
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
@@ -154,8 +154,11 @@ fn one_host(request: &mut Request<impl Body>) -> Result<(), StatusCode> {
         _ => return Err(BAD),
     }
     if let Some(authority) = request.uri().authority() {
-        // A name before it is for nobody (RFC 9110, section 4.2.4), and without a scheme it is CONNECT's.
-        if authority.as_str().contains('@') || request.uri().scheme().is_none() {
+        // A name before it is for nobody (RFC 9110, section 4.2.4). Without a scheme it is CONNECT's, and with another one it is
+        // of a resource that the backend knows nothing of.
+        let is_http = (request.uri().scheme())
+            .is_some_and(|scheme| *scheme == Scheme::HTTP || *scheme == Scheme::HTTPS);
+        if authority.as_str().contains('@') || !is_http {
             return Err(BAD);
         }
         let host = HeaderValue::from_str(authority.as_str()).map_err(|_| BAD)?;
@@ -175,17 +178,25 @@ fn one_host(request: &mut Request<impl Body>) -> Result<(), StatusCode> {
     Ok(())
 }
 
-/// Whether this is a host with or without a port, as `Host` has it (RFC 9110, section 7.2), or nothing, as where a URL has none.
+/// Whether this is a host with or without a port, as `Host` has it (RFC 9110, section 7.2). URLs of HTTP have one (section 4.2.1).
 fn is_authority(host: &[u8]) -> bool {
     let Ok(host) = str::from_utf8(host) else {
         return false;
     };
-    let parsed = host.parse::<Authority>();
     // A name before it is for nobody.
-    host.is_empty()
-        || parsed.is_ok_and(|parsed| {
-            !host.contains('@') && !parsed.host().is_empty() && has_port(&parsed)
-        })
+    let parsed = host.parse::<Authority>();
+    parsed.is_ok_and(|parsed| !host.contains('@') && is_host(parsed.host()) && has_port(&parsed))
+}
+
+/// Whether this is a name, or an address; in brackets, one of IPv6 (RFC 3986, section 3.2.2).
+fn is_host(host: &str) -> bool {
+    let in_brackets = host
+        .strip_prefix('[')
+        .map(|rest| rest.strip_suffix(']').unwrap_or_default());
+    match in_brackets {
+        Some(address) => address.parse::<Ipv6Addr>().is_ok(),
+        None => !host.is_empty(),
+    }
 }
 
 /// Whether what follows the host is nothing, or a port.

@@ -359,7 +359,6 @@ async fn hosts_of_all_forms_go_on() {
         "192.0.2.1",
         "[2001:db8::1]:443",
         "a_b",
-        "",
     ] {
         let got = ask(&format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n")).await;
         assert_eq!(got.status(), "200", "{host}: {}", got.answer);
@@ -413,6 +412,13 @@ async fn a_request_is_for_one_host() {
         "GET / HTTP/1.1\r\nHost: user@a\r\n\r\n",
         "GET / HTTP/1.1\r\nHost: a:99999\r\n\r\n",
         "GET / HTTP/1.1\r\nHost: :80\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost:\r\n\r\n",
+        "GET / HTTP/1.0\r\nHost: \r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: [zzz]\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: [::1\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: [::1]a\r\n\r\n",
+        "GET ftp://a/p HTTP/1.1\r\nHost: a\r\n\r\n",
+        "GET ws://a/p HTTP/1.1\r\nHost: a\r\n\r\n",
     ] {
         let got = ask(bad).await;
         assert_eq!(got.status(), "400", "{bad}: {}", got.answer);
