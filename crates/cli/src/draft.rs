@@ -33,6 +33,12 @@ impl<'a> Draft<'a> {
             let problem = format!("there is no folder \"{}\": make it first", folder.display());
             return Err(cannot_write(path, problem));
         }
+        if is_named_besides(path, std::env::args_os().skip(1)) {
+            return Err(cannot_write(
+                path,
+                "the command names it for something else besides: name another file",
+            ));
+        }
         let name = Taken::new(path, folder)?;
         match lastbyte_files::Draft::new(path) {
             Ok(draft) => Ok(Self { path, draft, name }),
@@ -47,12 +53,7 @@ impl<'a> Draft<'a> {
 
     /// The same, of what must not take the place of what was read or is written besides.
     pub(super) fn beside(path: &'a Path, others: &[&Path]) -> Result<Self, Failure> {
-        let id = |path: &Path| {
-            let found = path.metadata().ok()?;
-            Some((found.dev(), found.ino()))
-        };
-        let is_other =
-            |other: &&&Path| **other == path || id(path).is_some_and(|own| id(other) == Some(own));
+        let is_other = |other: &&&Path| **other == path || lastbyte_files::is_same(path, other);
         match others.iter().find(is_other) {
             Some(other) => Err(cannot_write(
                 path,
@@ -128,6 +129,30 @@ impl Drop for Taken {
     }
 }
 
+/// Whether a file that is there is in more than one of a command's arguments, under whatever names: then it is read, too. Arms have
+/// files between their slashes and signs of equality.
+fn is_named_besides(path: &Path, arguments: impl Iterator<Item = OsString>) -> bool {
+    if !path.is_file() {
+        return false;
+    }
+    let is_mark = |letter: char| matches!(letter, '=' | '/' | ',');
+    let names = |argument: &OsString| {
+        let text = argument.to_string_lossy();
+        let begins = text.char_indices().filter(|(_, letter)| is_mark(*letter));
+        let begins = begins.map(|(at, _)| at + 1).chain([0]);
+        begins.into_iter().any(|begin| {
+            let rest = text.get(begin..).unwrap_or_default();
+            let ends = rest.char_indices().filter(|(_, letter)| is_mark(*letter));
+            let mut ends = ends.map(|(at, _)| at).chain([rest.len()]);
+            ends.any(|end| {
+                let part = Path::new(rest.get(..end).unwrap_or_default());
+                part.is_file() && lastbyte_files::is_same(path, part)
+            })
+        })
+    };
+    arguments.filter(names).count() > 1
+}
+
 pub(super) fn named_twice(path: &Path) -> Failure {
     Failure::Usage(format!(
         "\"{}\" is named for two outputs: name another",
@@ -189,4 +214,53 @@ pub(super) fn check_folder(folder: &Path) -> Result<(), Failure> {
 
 pub(super) fn cannot_write(path: &Path, error: impl Display) -> Failure {
     Failure::Usage(format!("can't write \"{}\": {error}", path.display()))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_output_is_no_input() {
+        let folder = tempfile::tempdir().unwrap();
+        let [file, other, link] = ["a.svg", "b.svg", "c.svg"].map(|name| folder.path().join(name));
+        std::fs::write(&file, "").unwrap();
+        std::fs::write(&other, "").unwrap();
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        let [file, other, link] = [file, other, link].map(|path| path.to_str().unwrap().to_owned());
+        let is_named = |arguments: &[&str]| {
+            let arguments = arguments.iter().map(OsString::from);
+            is_named_besides(Path::new(&file), arguments)
+        };
+        for arguments in [
+            &["explain", &file, "--svg", &file][..],
+            &["explain", &link, "--svg", &file],
+            &[
+                "explain",
+                &format!("today=x25519/{file}/key={other}"),
+                "--svg",
+                &file,
+            ],
+            &[
+                "explain",
+                &format!("x25519/{other}/key={file}"),
+                &format!("--svg={file}"),
+            ],
+        ] {
+            assert!(is_named(arguments), "{arguments:?}");
+        }
+        for arguments in [
+            &["explain", &other, "--svg", &file][..],
+            &[
+                "explain",
+                &format!("x25519/{other}/root=sent"),
+                &format!("--svg={file}"),
+            ],
+        ] {
+            assert!(!is_named(arguments), "{arguments:?}");
+        }
+        std::fs::remove_file(&file).unwrap();
+        assert!(!is_named(&["explain", &file, "--svg", &file]));
+    }
 }
