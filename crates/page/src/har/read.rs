@@ -67,6 +67,28 @@ pub enum HarError {
         /// What is there.
         value: String,
     },
+    /// What is asked for is no URL that a browser could ask for.
+    #[error(
+        "entry {entry} of the HAR asks for {url}, which is no URL ({problem}): write the one that was asked for, or leave the entry out"
+    )]
+    Url {
+        /// Which, from 1.
+        entry: usize,
+        /// What it asks for.
+        url: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// The document redirects in a circle, and never comes.
+    #[error(
+        "the HAR's document never comes: {url} redirects to {target}, which redirects there: record a load that ends"
+    )]
+    Circle {
+        /// The last redirect.
+        url: String,
+        /// Where it leads back to.
+        target: String,
+    },
     /// Nobody can load responses of which nothing is known.
     #[error(
         "the HAR has no sizes of its responses: record it with a browser's developer tools, or with the bodies of responses"
@@ -477,8 +499,13 @@ fn parsed(place: usize, text: &RawValue) -> Result<Entry, HarError> {
 /// HAR's word for a time that is not known, or of what did not happen.
 const UNKNOWN: f64 = -1.0;
 
-/// When an entry began, if all of its times can be.
+/// When an entry began, if its URL and all of its times can be.
 fn checked(place: usize, entry: &Entry) -> Result<Timestamp, HarError> {
+    Url::parse(&entry.request.url).map_err(|problem| HarError::Url {
+        entry: place + 1,
+        url: shown(&entry.request.url),
+        problem: problem.to_string(),
+    })?;
     let wrong = |what, value: String| HarError::Time {
         entry: place + 1,
         url: shown(&entry.request.url),
@@ -549,6 +576,22 @@ impl Entry {
             Extra::Known(time) => Some(*time),
             Extra::Unknown(_) => None,
         }
+    }
+
+    /// Where it redirects to.
+    fn target(&self) -> Option<Url> {
+        let Answered {
+            status,
+            redirect_url,
+            ..
+        } = &self.response;
+        if !(300.0..400.0).contains(status) || redirect_url.is_empty() {
+            return None;
+        }
+        // Browsers write the field `Location` as it was sent: relative to where it is (RFC 9110, section 10.2.2).
+        let mut target = normalized(&self.request.url)?.join(redirect_url).ok()?;
+        target.set_fragment(None);
+        Some(target)
     }
 
     fn left_out(&self, page: Option<&str>) -> Option<LeftOut> {
@@ -673,6 +716,7 @@ fn normalized(url: &str) -> Option<Url> {
 
 fn resources(entries: &[&Entry], spans: &[Span]) -> Result<Vec<Resource>, HarError> {
     let leads = leads(entries);
+    check_circle(entries, &leads)?;
     let mut sent_from = vec![None; entries.len()];
     for (place, target) in leads.iter().enumerate() {
         if let Some(from) = target.and_then(|target| sent_from.get_mut(target)) {
@@ -802,6 +846,27 @@ fn resources(entries: &[&Entry], spans: &[Span]) -> Result<Vec<Resource>, HarErr
     }
 }
 
+/// Whether the document's redirects end: browsers give those up that lead back to where they have been.
+fn check_circle(entries: &[&Entry], leads: &[Option<usize>]) -> Result<(), HarError> {
+    let mut visited = Vec::new();
+    let mut place = Some(0);
+    while let Some(entry) = place.and_then(|place| entries.get(place)) {
+        visited.push(*entry);
+        place = place.and_then(|place| leads.get(place).copied().flatten());
+    }
+    let Some((last, target)) = visited.last().and_then(|last| Some((last, last.target()?))) else {
+        return Ok(());
+    };
+    let is_target = |entry: &&Entry| normalized(&entry.request.url).as_ref() == Some(&target);
+    match visited.iter().any(is_target) {
+        true => Err(HarError::Circle {
+            url: shown(&last.request.url),
+            target: shown(target.as_str()),
+        }),
+        false => Ok(()),
+    }
+}
+
 /// Which request each redirect leads to: the next one for its target that no other redirect leads to. None of what is no redirect, or leads
 /// nowhere.
 fn leads(entries: &[&Entry]) -> Vec<Option<usize>> {
@@ -818,17 +883,7 @@ fn leads(entries: &[&Entry]) -> Vec<Option<usize>> {
         {
             *lead = Some(place);
         }
-        let Answered {
-            status,
-            redirect_url,
-            ..
-        } = &entry.response;
-        // Browsers write the field `Location` as it was sent: relative to where it is (RFC 9110, section 10.2.2).
-        if (300.0..400.0).contains(status)
-            && !redirect_url.is_empty()
-            && let Ok(mut target) = url.join(redirect_url)
-        {
-            target.set_fragment(None);
+        if let Some(target) = entry.target() {
             waiting.entry(target).or_default().push(place);
         }
     }

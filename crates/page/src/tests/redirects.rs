@@ -76,6 +76,61 @@ fn a_redirect_to_elsewhere_is_an_answer() {
     }
 }
 
+/// As browsers give up a page whose redirects lead back to where they have been.
+#[test]
+fn a_document_that_redirects_in_a_circle_never_comes() {
+    let redirect = |from: &str, to: &str| {
+        json!({
+            "/request/url": from,
+            "/response/status": 302,
+            "/response/redirectURL": to,
+            "/response/content/mimeType": "text/html",
+        })
+    };
+    let (a, b) = (
+        redirect("https://a.example/", "/b"),
+        redirect("https://a.example/b", "/"),
+    );
+    for circle in [
+        vec![a.clone(), b.clone()],
+        vec![a.clone(), b.clone(), a.clone(), b],
+        vec![redirect("https://a.example/", "#top")],
+    ] {
+        let said = read(&har(&circle)).unwrap_err().to_string();
+        assert!(
+            said.starts_with("the HAR's document never comes: "),
+            "{said}"
+        );
+    }
+    // With a cookie, the same URL answers.
+    let page =
+        json!({ "/request/url": "https://a.example/", "/response/content/mimeType": "text/html" });
+    let read = read(&har(&[redirect("https://a.example/", "/"), page])).unwrap();
+    assert_eq!(read.page.resources().len(), 2);
+}
+
+#[test]
+fn what_is_no_url_is_told_with_its_entry() {
+    for (url, problem) in [
+        ("https://", "empty host"),
+        ("https://a.example:99999/", "invalid port number"),
+        ("http://[::1/", "invalid IPv6 address"),
+    ] {
+        let entries = [
+            json!({ "/request/url": "https://a.example/", "/response/content/mimeType": "text/html" }),
+            json!({ "/request/url": url }),
+        ];
+        let said = read(&har(&entries)).unwrap_err().to_string();
+        assert_eq!(
+            said,
+            format!(
+                "entry 2 of the HAR asks for {url}, which is no URL ({problem}): write the one that was asked for, or leave \
+                 the entry out"
+            )
+        );
+    }
+}
+
 /// Each in the form that its browser exports, with made-up names and sizes.
 #[test]
 fn each_browser_s_redirects_are_followed() {

@@ -241,29 +241,45 @@ fn alone(summary: &Summary, label: &str, percentile: Percentile) -> Option<Strin
         ))
     };
     let cells: Vec<_> = summary.cells.iter().collect();
-    let handshake = times(Metric::Handshake, &cells)?;
-    let mut sentence = format!("completes the handshake in {handshake}");
+    let handshake = times(Metric::Handshake, &cells);
+    let handshake = handshake.map(|time| format!("completes the handshake in {time}"));
     let (metric, cells, comes) = last(summary);
-    if let Some(last) = times(metric, &cells) {
-        sentence.push_str(&format!("; {comes} after {last}"));
-    }
-    Some(sentence)
+    let last = times(metric, &cells).map(|time| format!("{comes} after {time}"));
+    joined(handshake, last)
 }
+
+/// A handshake's clause and the others; of pages that are redirected, browsers report no handshake.
+fn joined(handshake: Option<String>, others: impl IntoIterator<Item = String>) -> Option<String> {
+    let others: Vec<String> = others.into_iter().collect();
+    let handshake = match others.is_empty() {
+        true => handshake?,
+        false => handshake.unwrap_or_else(|| NO_HANDSHAKE.to_owned()),
+    };
+    let clauses: Vec<String> = [handshake].into_iter().chain(others).collect();
+    Some(clauses.join("; "))
+}
+
+/// In place of a handshake's clause.
+const NO_HANDSHAKE: &str = "has no handshake that the browser reports";
 
 /// `adds one round trip (35.1 ms, +50 %) to the handshake, and as much to the first byte; at 200KiB the last byte comes 1.9 % later`
 fn compared(summary: &Summary, label: &str, percentile: Percentile) -> Option<String> {
     let cells: Vec<_> = summary.cells.iter().collect();
     let differences =
         |cells: &[_], metric| Differences::new(cells, label, metric, percentile, summary.critical);
-    let handshake = differences(&cells, Metric::Handshake)?;
     let (metric, cells_to_its_end, comes) = last(summary);
     let last = differences(&cells_to_its_end, metric);
+    let last = last.map(|differences| last_clause(&differences, percentile, comes));
+    let Some(handshake) = differences(&cells, Metric::Handshake) else {
+        return joined(None, last);
+    };
     let first = differences(&cells_to_its_end, Metric::Ttfb).filter(|_| metric == Metric::Ttlb);
     let first = first.map_or(FirstByte::Absent, |first| FirstByte::new(&handshake, first));
-    let clauses = std::iter::once(handshake_clause(&handshake, &first, &summary.experiment))
-        .chain(first.clause(percentile))
-        .chain(last.map(|differences| last_clause(&differences, percentile, comes)));
-    Some(clauses.collect::<Vec<_>>().join("; "))
+    let clause = handshake_clause(&handshake, &first, &summary.experiment);
+    joined(
+        Some(clause),
+        first.clause(percentile).into_iter().chain(last),
+    )
 }
 
 /// How the first byte differs, beside the handshake before it.

@@ -610,6 +610,31 @@ mod answering {
         );
     }
 
+    /// As browsers report pages that were redirected.
+    #[test]
+    fn of_times_without_a_handshake() {
+        let cells = vec![cell("0%", "50KiB")];
+        for (arms, expected) in [
+            (
+                &[CLASSICAL][..],
+                "At the median, secp256r1/rsa-2048 has no handshake that the browser reports; the last byte comes after 176.0 ms.",
+            ),
+            (
+                &[CLASSICAL, HYBRID],
+                "At the median, SecP256r1MLKEM768/ml-dsa-65 has no handshake that the browser reports; at 50KiB the \
+                 last byte comes 0.01 % earlier.",
+            ),
+        ] {
+            let experiment = experiment(arms, cells.clone(), 100);
+            let mut samples = samples(&experiment);
+            for row in samples.iter_mut().flat_map(|sample| &mut sample.rows) {
+                row.times.handshake = None;
+            }
+            let said = answer(&summary(&experiment, &samples));
+            assert_eq!(said.first().map(String::as_str), Some(expected));
+        }
+    }
+
     #[test]
     fn of_an_arm_alone_in_two_cells() {
         let cells = vec![cell("0%", "50KiB"), cell("0%", "200KiB")];
