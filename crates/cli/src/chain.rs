@@ -96,12 +96,15 @@ fn write_chain(chain: &Chain, folder: &Path) -> Result<(), Failure> {
     };
     fs::create_dir_all(folder).map_err(|error| failed(folder, error))?;
     let names = ["chain.pem", "root.pem", "key.pem"];
-    if let Some(taken) = names.iter().find(|name| folder.join(name).exists()) {
+    // A link that leads nowhere is one, too.
+    let is_taken = |name: &&&str| folder.join(name).symlink_metadata().is_ok();
+    if let Some(taken) = names.iter().find(is_taken) {
         return Err(Failure::Usage(format!(
             "can't write {:?}: there is one already, and it may be the only copy of a key: name another folder with -o",
             folder.join(taken)
         )));
     }
+    let mut made: Vec<PathBuf> = Vec::new();
     for (name, content, mode) in [
         ("chain.pem", sent, 0o644),
         ("root.pem", root, 0o644),
@@ -109,13 +112,22 @@ fn write_chain(chain: &Chain, folder: &Path) -> Result<(), Failure> {
     ] {
         let path = folder.join(name);
         // An existing file is not overwritten: it may be the only copy of a key.
-        fs::OpenOptions::new()
+        let written = fs::OpenOptions::new()
             .write(true)
             .create_new(true)
             .mode(mode)
             .open(&path)
-            .and_then(|mut file| file.write_all(&content))
-            .map_err(|error| failed(&path, error))?;
+            .and_then(|mut file| {
+                made.push(path.clone());
+                file.write_all(&content)
+            });
+        if let Err(error) = written {
+            // A part of a chain is of no use.
+            for path in &made {
+                let _ = fs::remove_file(path);
+            }
+            return Err(failed(&path, error));
+        }
     }
     let sent = match chain.certificates().last() == Some(chain.root()) {
         true => "as the server sends it, with the root: chain.pem/root=sent in an arm",
@@ -191,7 +203,7 @@ fn show(files: &PemFiles) -> Result<String, Failure> {
         files.ca = own::roots_of_machine();
     }
     let chain = own::store()?.public(&files).map_err(Failure::usage)?;
-    let name = files.chain.display();
+    let name = super::shown(&files.chain);
     let mut lines: Vec<String> = own::lines(&files, &chain.notes).collect();
     let trust = match (&chain.order, &chain.trust) {
         _ if chain.certificates.iter().any(|one| is_merkle_tree(one)) => Some(format!(

@@ -36,6 +36,6 @@ impl Explore {
         let page = page(probe.as_ref()).map_err(Failure::usage)?;
         let others: Vec<_> = self.probe.iter().map(PathBuf::as_path).collect();
         Draft::beside(&self.output, &others)?.write(|out| out.write_all(page.as_bytes()))?;
-        print(&format!("{}\n", self.output.display()))
+        print(&format!("{}\n", super::shown(&self.output)))
     }
 }

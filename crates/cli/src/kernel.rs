@@ -68,12 +68,12 @@ impl Build {
                 info.version,
                 info.build_seconds / 60,
                 info.build_seconds % 60,
-                path.display()
+                super::shown(&path)
             ),
             Built::AlreadyThere(Kernel { path, info, .. }) => format!(
                 "Linux {} is built already: {}\n",
                 info.version,
-                path.display()
+                super::shown(&path)
             ),
         };
         print(&text)
@@ -99,12 +99,12 @@ fn status(cache: &Cache) -> Result<(), Failure> {
                     true => "install its package anew",
                     false => "a build makes it anew",
                 };
-                writeln!(text, "{}: damaged, {mend}", folder.display())
+                writeln!(text, "{}: damaged, {mend}", super::shown(folder))
             }
             Kept::Unfinished(folder) => writeln!(
                 text,
                 "{}: unfinished, a build of the same source continues it",
-                folder.display()
+                super::shown(folder)
             ),
         };
     }
@@ -137,7 +137,11 @@ fn describe(text: &mut String, kernel: &Kernel, fit: &str, cache: &Cache) -> std
     };
     let patches: Vec<_> = info.patches.iter().map(|patch| &*patch.name).collect();
     writeln!(text, "Linux {}, {fit}", info.version)?;
-    writeln!(text, "  program   {} ({size}{installed})", path.display())?;
+    writeln!(
+        text,
+        "  program   {} ({size}{installed})",
+        super::shown(path)
+    )?;
     writeln!(text, "  sha256    {}", info.sha256)?;
     let witness = match witness {
         Witness::Built => "built here",

@@ -38,6 +38,7 @@ mod zeek;
 use std::ffi::OsString;
 use std::fmt;
 use std::io::{self, Write};
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
@@ -46,6 +47,7 @@ use clap::{FromArgMatches, Parser, Subcommand};
 use lastbyte::lab::{self, DnsError, LabError, PageError, RunError};
 use lastbyte::report::{Colours, Detail, Screen, for_terminal, json_for_terminal};
 use lastbyte::results::FolderError;
+use lastbyte_link::visible;
 use lastbyte_pki::openssl_reason;
 use openssl::error::ErrorStack;
 
@@ -379,6 +381,11 @@ fn detail(verbose: bool) -> Detail {
     }
 }
 
+/// A file or folder as it stands in what is printed: in one line, whatever it is called.
+fn shown(path: &Path) -> String {
+    visible(&path.to_string_lossy())
+}
+
 /// Prints results for people: what strangers have named acts on no terminal.
 fn print(text: &str) -> Result<(), Failure> {
     print_document(&for_terminal(text))
@@ -387,7 +394,9 @@ fn print(text: &str) -> Result<(), Failure> {
 /// Tells something beside the results.
 fn tell(line: impl fmt::Display) {
     // At once: another process may write to the same place.
-    let line = format!("lastbyte: {}\n", for_terminal(&line.to_string()));
+    // One line, whatever a file in it is called.
+    let line = for_terminal(&line.to_string()).replace('\n', &visible("\n"));
+    let line = format!("lastbyte: {line}\n");
     // Nobody is left to tell when this can't be printed.
     let _ = io::stderr().write_all(line.as_bytes());
 }

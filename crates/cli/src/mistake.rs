@@ -112,13 +112,10 @@ pub(super) fn line(error: &clap::Error, arguments: &[OsString]) -> String {
 }
 
 /// The same line, with words of more than `most` characters without their middle, which nobody reads, and without what
-/// acts on a terminal.
+/// acts on a terminal. It stays one line, whatever a file in it is called.
 pub(super) fn readable(line: &str, most: usize) -> String {
-    let lines = line.split('\n').map(|line| {
-        let words = line.split(' ').map(|word| cut(&visible(word), most));
-        words.collect::<Vec<_>>().join(" ")
-    });
-    lines.collect::<Vec<_>>().join("\n")
+    let words = line.split(' ').map(|word| cut(&visible(word), most));
+    words.collect::<Vec<_>>().join(" ")
 }
 
 /// The command that arguments name, and what it takes.

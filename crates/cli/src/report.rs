@@ -111,7 +111,7 @@ impl Report {
             _ => page(&findings, self.url.as_deref()),
         };
         write(&path, told.as_bytes())?;
-        print(&format!("{}\n", path.display()))?;
+        print(&format!("{}\n", super::shown(&path)))?;
         if let Some(folder) = &self.figures {
             let (files, note) =
                 figures(&findings).map_err(|error| Failure::Machine(error.to_string()))?;

@@ -119,7 +119,7 @@ impl Run {
         if let Some(folder) = begun.as_ref().filter(|folder| folder.is_complete()) {
             // Whoever asks wants to know whether it can be used.
             Dataset::open(folder.path())?.samples()?;
-            return print(&format!("{} is complete\n", folder.path().display()));
+            return print(&format!("{} is complete\n", super::shown(folder.path())));
         }
         // What can't be leaves no folder behind.
         let arms = prepare_all(&study, &store)?;
@@ -460,7 +460,7 @@ impl Run {
                 }
             }
         }
-        print(&format!("Results: {}\n", folder.path().display()))?;
+        print(&format!("Results: {}\n", super::shown(folder.path())))?;
         if !completed {
             return Err(Failure::Run("no connection completed".to_owned()));
         }

@@ -113,7 +113,7 @@ fn all(files: &[PathBuf]) -> Result<(Vec<Listed>, Inside), Failure> {
             let is_slower = slowest
                 .as_ref()
                 .is_none_or(|slowest| found.slowness() > slowest.slowness());
-            listed.push(Listed::new(&path.display().to_string(), index, &found));
+            listed.push(Listed::new(&super::shown(path), index, &found));
             if is_slower {
                 slowest = Some(found);
             }
@@ -138,7 +138,7 @@ fn one(path: &Path, index: &Path) -> Result<Inside, Failure> {
     let number = index.to_str().and_then(|digits| digits.parse().ok());
     let connection = number.and_then(|number: usize| connections.get(number));
     let Some(connection) = connection else {
-        let path = path.display();
+        let path = super::shown(path);
         return Err(Failure::Usage(match connections.len() {
             0 => format!("\"{path}\" has no connection that begins in it"),
             1 => format!("\"{path}\" has one connection: leave the index out, or write 0"),

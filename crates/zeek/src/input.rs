@@ -4,6 +4,7 @@ use std::io::{self, BufRead, BufReader, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use flate2::bufread::MultiGzDecoder;
+use lastbyte_link::visible;
 use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
 use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 
@@ -49,7 +50,8 @@ impl Source {
 
     pub(crate) fn name(&self) -> String {
         match self {
-            Source::File(path) => path.display().to_string(),
+            // In one line, whatever it is called.
+            Source::File(path) => visible(&path.to_string_lossy()),
             Source::Stdin => "standard input".to_owned(),
         }
     }
@@ -85,7 +87,7 @@ impl Found {
     pub fn note(&self) -> Option<String> {
         const SHOWN: usize = 5;
         let names = self.passed_over.iter().take(SHOWN);
-        let names: Vec<String> = names.map(|path| path.display().to_string()).collect();
+        let names: Vec<String> = names.map(|path| visible(&path.to_string_lossy())).collect();
         let more = match self.passed_over.len().saturating_sub(SHOWN) {
             0 => String::new(),
             more => format!(" and {more} more"),

@@ -58,6 +58,38 @@ struct Line<'a> {
     tcp_rtt: Option<Any<'a>>,
 }
 
+/// What keeps a line from being read.
+fn reason(error: &serde_json::Error) -> Reason {
+    const KEYS: [&str; 21] = [
+        "ts",
+        "_write_ts",
+        "_path",
+        "uid",
+        "id.resp_h",
+        "version",
+        "cipher",
+        "server_name",
+        "resumed",
+        "established",
+        "ssl_history",
+        "proto",
+        "service",
+        "duration",
+        "orig_bytes",
+        "resp_bytes",
+        "missed_bytes",
+        "conn_state",
+        "client_handshake_bytes",
+        "server_handshake_bytes",
+        "tcp_rtt",
+    ];
+    let text = error.to_string();
+    let twice = KEYS
+        .into_iter()
+        .find(|key| text.starts_with(&format!("duplicate field `{key}`")));
+    twice.map_or(Reason::Json, Reason::Twice)
+}
+
 /// A line of JSON, read but not understood.
 pub(crate) struct Object<'a>(Line<'a>);
 
@@ -65,12 +97,12 @@ impl<'a> Object<'a> {
     pub(crate) fn parse(line: &'a [u8]) -> Result<Self, Reason> {
         serde_json::from_slice(line)
             .map(Object)
-            .map_err(|_| Reason::Json)
+            .map_err(|error| reason(&error))
     }
 
     /// Of several in one array.
     pub(crate) fn parse_all(line: &'a [u8]) -> Result<Vec<Self>, Reason> {
-        let lines: Vec<Line<'a>> = serde_json::from_slice(line).map_err(|_| Reason::Json)?;
+        let lines: Vec<Line<'a>> = serde_json::from_slice(line).map_err(|error| reason(&error))?;
         Ok(lines.into_iter().map(Object).collect())
     }
 

@@ -17,6 +17,8 @@ pub(crate) enum Reason {
     Field(&'static str),
     /// It is no JSON, or no object of it.
     Json,
+    /// It is JSON that has this key twice.
+    Twice(&'static str),
     /// It has more bytes than are kept of a file.
     TooLong,
     /// The file breaks off in it.
@@ -38,6 +40,7 @@ impl fmt::Display for Reason {
             Reason::Separator => out.write_str("its log has a #separator of more than one byte"),
             Reason::Field(field) => write!(out, "{field} is not what it should be"),
             Reason::Json => out.write_str("neither JSON nor complete"),
+            Reason::Twice(key) => write!(out, "it has the key {key:?} twice"),
             Reason::TooLong => out.write_str("longer than 256 KiB"),
             Reason::BrokenOff => out.write_str("the file breaks off in it"),
             Reason::JsonOverLines => {

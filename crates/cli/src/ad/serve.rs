@@ -290,10 +290,11 @@ impl Serve {
         for warning in &findings.warnings {
             self.say(&format!("warning: {warning}"));
         }
-        match findings.problems.is_empty() {
-            true => Ok(()),
-            false => Err(Failure::Usage(findings.problems.join("\nlastbyte: "))),
-        }
+        let Some((last, others)) = findings.problems.split_last() else {
+            return Ok(());
+        };
+        others.iter().for_each(|problem| tell(problem));
+        Err(Failure::Usage(last.clone()))
     }
 
     /// From here on, keys can be read only as files say.

@@ -99,7 +99,11 @@ impl Fetch {
         interrupt().map_err(Failure::run)?;
         print(&match packed.take(Path::new(&name), cache)? {
             Taken::New(Kernel { path, info, .. }) => {
-                format!("Linux {} is there now: {}\n", info.version, path.display())
+                format!(
+                    "Linux {} is there now: {}\n",
+                    info.version,
+                    crate::shown(&path)
+                )
             }
             Taken::AlreadyThere(Kernel { path, info, .. }) => format!(
                 "Linux {} was there already: {}\n",

@@ -590,6 +590,44 @@ fn keys_are_never_overwritten() {
     assert_eq!(fs::read(at(&folder, "key.pem")).unwrap(), key);
 }
 
+/// A name is taken, wherever it leads.
+#[test]
+fn a_link_that_leads_nowhere_leaves_no_part_of_a_chain() {
+    let folder = TempDir::new().unwrap();
+    std::os::unix::fs::symlink("nowhere", at(&folder, "key.pem")).unwrap();
+    let ended = run(lastbyte(["chain", "new", "ecdsa-p256", "-o"]).arg(folder.path()));
+    assert_eq!(ended.code, Some(2));
+    let taken = at(&folder, "key.pem");
+    let problem = format!(
+        "lastbyte: can't write \"{}\": there is one already",
+        taken.display()
+    );
+    assert!(ended.stderr.starts_with(&problem), "{}", ended.stderr);
+    let left: Vec<_> = fs::read_dir(folder.path()).unwrap().flatten().collect();
+    assert_eq!(left.len(), 1, "{left:?}");
+}
+
+/// Messages are one line each, whatever files are called.
+#[test]
+fn a_line_break_in_a_name_is_told() {
+    let folder = TempDir::new().unwrap();
+    let name = at(&folder, "no\nsuch.csv");
+    let table = name.to_str().unwrap();
+    for command in [
+        &["rtt", "--table", table][..],
+        &["zeek", table],
+        &["show", table],
+    ] {
+        let ended = run(&mut lastbyte(command.iter().copied()));
+        assert_eq!(ended.stderr.lines().count(), 1, "{}", ended.stderr);
+        assert!(
+            ended.stderr.contains("no\\u{a}such.csv"),
+            "{}",
+            ended.stderr
+        );
+    }
+}
+
 /// `compare` with these options ends with 2 and one line that begins like this.
 fn refuses(options: &[&str], problem: &str) {
     let ended = run(lastbyte(["compare"]).args(options));
