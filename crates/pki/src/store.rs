@@ -196,7 +196,7 @@ impl Store {
             .collect::<Result<Vec<_>, _>>()?
             .concat();
         let write = || {
-            fs::create_dir_all(place.with_file_name(""))?;
+            lastbyte_files::make_folders(&place.with_file_name(""))?;
             lastbyte_files::write(&place, &pem)
         };
         write().map_err(|source| PkiError::store(place, source))
@@ -404,7 +404,7 @@ impl Store {
         self.may_make(what)?;
         let path = self.folder.join("lock");
         let open = || {
-            fs::create_dir_all(&self.folder)?;
+            lastbyte_files::make_folders(&self.folder)?;
             let file = OpenOptions::new().create(true).append(true).open(&path)?;
             file.lock()?;
             Ok(file)
@@ -616,7 +616,7 @@ fn install_folder(folder: &Path, files: &[(&str, Vec<u8>)]) -> Result<(), PkiErr
     let new = folder.with_added_extension("new");
     let replace = || {
         remove_if_there(&new)?;
-        fs::create_dir_all(&new)?;
+        lastbyte_files::make_folders(&new)?;
         for (name, contents) in files {
             OpenOptions::new()
                 .create_new(true)

@@ -204,7 +204,7 @@ impl<'a> Builder<'a> {
                 remove_if_there(&other)?;
             }
         }
-        fs::create_dir_all(&work).map_err(KernelError::cache(&work))?;
+        lastbyte_files::make_folders(&work).map_err(KernelError::cache(&work))?;
         Ok(work)
     }
 

@@ -1,9 +1,9 @@
 //! The folder that kernels are kept in.
 
 use std::env;
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, File, OpenOptions, Permissions, TryLockError};
 use std::io;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use lastbyte_pki::Store;
@@ -19,6 +19,8 @@ const INFO: &str = "kernel.json";
 /// Beside a kernel that was built here, the digest of its description: none that comes from elsewhere has this file.
 const BUILT_HERE: &str = "built-here";
 const LOCK: &str = "lock";
+/// Of files that all may read, and nobody else may change, whatever the umask.
+const FILE_MODE: u32 = 0o644;
 const WORK: &str = "work-";
 /// Where packages put kernels, seen from the folder of the program: `/usr/bin/lastbyte` has them in
 /// `/usr/lib/lastbyte/kernels`.
@@ -186,12 +188,17 @@ impl Cache {
 
     /// The right to change the folder, unless somebody has it.
     pub(super) fn try_lock(&self) -> Result<Option<File>, KernelError> {
+        // Of what others can change, nothing would be used.
+        if let Some(problem) = foreign(&self.folder) {
+            return Err(KernelError::Foreign(problem));
+        }
         let path = self.folder.join(LOCK);
         let open = || {
-            fs::create_dir_all(&self.folder)?;
+            lastbyte_files::make_folders(&self.folder)?;
             // Tools get it as their input, so that it stays locked until they have ended.
             let mut options = OpenOptions::new();
-            let file = options.create(true).read(true).append(true).open(&path)?;
+            let options = options.create(true).read(true).append(true).mode(FILE_MODE);
+            let file = options.open(&path)?;
             match file.try_lock() {
                 Ok(()) => Ok(Some(file)),
                 Err(TryLockError::WouldBlock) => Ok(None),
@@ -242,6 +249,7 @@ impl Cache {
     /// Puts a folder that holds a program and its origin in place, and reads it back.
     pub(super) fn install(&self, key: &str, folder: &Path) -> Result<Kernel, KernelError> {
         let place = self.folder.join(key);
+        shut(folder).map_err(KernelError::cache(folder))?;
         lastbyte_files::keep_folder(folder, &place).map_err(KernelError::cache(&place))?;
         let damaged = || io::Error::new(io::ErrorKind::InvalidData, "it can't be read back");
         self.read(&place)
@@ -326,6 +334,18 @@ pub(super) fn note_built(folder: &Path) -> Result<(), KernelError> {
         fs::write(&path, format!("{digest}\n"))
     };
     note().map_err(KernelError::cache(&path))
+}
+
+/// Takes the right to change a kernel from all but its owner, who may have given it away with their umask.
+fn shut(folder: &Path) -> io::Result<()> {
+    const OF_OTHERS: u32 = 0o022;
+    let files = [PROGRAM, INFO, BUILT_HERE].map(|file| folder.join(file));
+    let parts = [folder.to_owned()].into_iter().chain(files);
+    for part in parts.filter(|part| part.exists()) {
+        let mode = part.metadata()?.permissions().mode();
+        fs::set_permissions(&part, Permissions::from_mode(mode & !OF_OTHERS))?;
+    }
+    Ok(())
 }
 
 /// Where a folder has the program.

@@ -199,7 +199,7 @@ impl Packed {
         remove_if_there(folder)?;
         let program = cache::program(folder);
         let put = || {
-            fs::create_dir(folder)?;
+            lastbyte_files::make_folders(folder)?;
             fs::write(&program, &self.program)?;
             fs::set_permissions(&program, Permissions::from_mode(0o755))
         };

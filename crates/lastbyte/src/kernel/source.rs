@@ -187,7 +187,7 @@ fn fetch_package(
 ) -> Result<(), KernelError> {
     // apt-get continues what it finds there.
     let partial = cache.downloads().join("partial");
-    fs::create_dir_all(&partial).map_err(KernelError::cache(&partial))?;
+    lastbyte_files::make_folders(&partial).map_err(KernelError::cache(&partial))?;
     let exact = format!("{PACKAGE}={version}");
     let mut get = runner.tool("apt-get");
     let get = get.args(["download", &exact]).current_dir(&partial);
@@ -294,7 +294,7 @@ fn unpack_into(
     runner: &Runner<'_>,
 ) -> Result<PathBuf, KernelError> {
     let folder = unpacking.join("source");
-    fs::create_dir_all(&folder).map_err(KernelError::cache(&folder))?;
+    lastbyte_files::make_folders(&folder).map_err(KernelError::cache(&folder))?;
     let wrong = |problem: &str| archive.wrong(problem.to_owned(), runner);
     let not_whole = |problem| format!("can't be unpacked: {problem}");
     let tarball = match archive.format {

@@ -309,3 +309,47 @@ fn what_a_kernel_is_must_be_nobody_elses() {
         set(path, *mode);
     }
 }
+
+/// As where the umask is 000, and the right to change files is given away to all.
+#[test]
+fn a_kernel_that_is_put_in_place_is_its_owners_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let cache = Cache::new(folder.path(), RECIPE).unwrap();
+    let new = cache.arrivals();
+    fs::create_dir_all(&new).unwrap();
+    for file in ["linux", "kernel.json", "built-here"] {
+        fs::write(new.join(file), "").unwrap();
+        fs::set_permissions(new.join(file), fs::Permissions::from_mode(0o666)).unwrap();
+    }
+    fs::set_permissions(new.join("linux"), fs::Permissions::from_mode(0o777)).unwrap();
+    fs::set_permissions(&new, fs::Permissions::from_mode(0o777)).unwrap();
+    // It is none that can be read back.
+    cache.install("1", &new).unwrap_err();
+    assert_eq!(
+        cache
+            .parts(folder.path())
+            .iter()
+            .find_map(|part| foreign(part)),
+        None
+    );
+    let mode = |file| {
+        let found = cache.folder().join("1").join(file).metadata();
+        found.unwrap().permissions().mode() & 0o777
+    };
+    assert_eq!((mode("linux"), mode("kernel.json")), (0o755, 0o644));
+}
+
+/// What is taken would not be used.
+#[test]
+fn nothing_is_put_into_a_cache_that_others_can_change() {
+    let folder = tempfile::tempdir().unwrap();
+    let caches = folder.path().join("caches");
+    fs::create_dir(&caches).unwrap();
+    fs::set_permissions(&caches, fs::Permissions::from_mode(0o777)).unwrap();
+    let cache = Cache::new(&caches, RECIPE).unwrap();
+    let refused = cache.try_lock().unwrap_err().to_string();
+    assert!(refused.contains("can be changed by others"), "{refused}");
+    assert!(!cache.folder().exists());
+    fs::set_permissions(&caches, fs::Permissions::from_mode(0o755)).unwrap();
+    assert!(cache.try_lock().unwrap().is_some());
+}

@@ -319,7 +319,7 @@ fn options(arm: &Arm) -> String {
 
 fn write(path: &Path, calibration: &Calibration) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
-    fs::create_dir_all(folder)?;
+    lastbyte_files::make_folders(folder)?;
     let text = serde_json::to_string_pretty(calibration)? + "\n";
     lastbyte_files::write(path, text.as_bytes())
 }
