@@ -439,6 +439,17 @@ pub fn read(har: &[u8]) -> Result<Recorded, HarError> {
             counted(unknown, "response")
         ));
     }
+    let leads = leads(&entries);
+    let circles = (1..entries.len()).filter(|place| {
+        !leads.contains(&Some(*place)) && circle(&entries, &leads, *place).is_some()
+    });
+    let circles = circles.count();
+    if circles > 0 {
+        notes.push(format!(
+            "taken as answers, as they lead back to where they have been: {}",
+            counted(circles, "redirect")
+        ));
+    }
     let strange = entries.iter().filter(|entry| entry.has_strange_priority());
     let strange = strange.count();
     if strange > 0 {
@@ -716,7 +727,12 @@ fn normalized(url: &str) -> Option<Url> {
 
 fn resources(entries: &[&Entry], spans: &[Span]) -> Result<Vec<Resource>, HarError> {
     let leads = leads(entries);
-    check_circle(entries, &leads)?;
+    if let Some((last, target)) = circle(entries, &leads, 0) {
+        return Err(HarError::Circle {
+            url: shown(&last.request.url),
+            target: shown(target.as_str()),
+        });
+    }
     let mut sent_from = vec![None; entries.len()];
     for (place, target) in leads.iter().enumerate() {
         if let Some(from) = target.and_then(|target| sent_from.get_mut(target)) {
@@ -846,25 +862,24 @@ fn resources(entries: &[&Entry], spans: &[Span]) -> Result<Vec<Resource>, HarErr
     }
 }
 
-/// Whether the document's redirects end: browsers give those up that lead back to where they have been.
-fn check_circle(entries: &[&Entry], leads: &[Option<usize>]) -> Result<(), HarError> {
-    let mut visited = Vec::new();
-    let mut place = Some(0);
-    while let Some(entry) = place.and_then(|place| entries.get(place)) {
-        visited.push(*entry);
-        place = place.and_then(|place| leads.get(place).copied().flatten());
-    }
-    let Some((last, target)) = visited.last().and_then(|last| Some((last, last.target()?))) else {
-        return Ok(());
-    };
-    let is_target = |entry: &&Entry| normalized(&entry.request.url).as_ref() == Some(&target);
-    match visited.iter().any(is_target) {
-        true => Err(HarError::Circle {
-            url: shown(&last.request.url),
-            target: shown(target.as_str()),
-        }),
-        false => Ok(()),
-    }
+/// Where redirects that begin with the request at `place` lead back to where they have been: the last of them, and what it leads to.
+/// Browsers give those up.
+fn circle<'a>(
+    entries: &[&'a Entry],
+    leads: &[Option<usize>],
+    place: usize,
+) -> Option<(&'a Entry, Url)> {
+    let lead = |place: &usize| leads.get(*place).copied().flatten();
+    let places = std::iter::successors(Some(place), lead);
+    let visited: Vec<&Entry> = places
+        .filter_map(|place| entries.get(place).copied())
+        .collect();
+    let last = *visited.last()?;
+    let target = last.target()?;
+    let mut urls = visited
+        .iter()
+        .filter_map(|entry| normalized(&entry.request.url));
+    urls.any(|url| url == target).then_some((last, target))
 }
 
 /// Which request each redirect leads to: the next one for its target that no other redirect leads to. None of what is no redirect, or leads

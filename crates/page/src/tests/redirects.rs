@@ -102,9 +102,20 @@ fn a_document_that_redirects_in_a_circle_never_comes() {
             "{said}"
         );
     }
+    let page = json!({
+        "/request/url": "https://a.example/",
+        "/response/content/mimeType": "text/html",
+    });
+    // What is lost is one resource.
+    let (image, other) = (
+        redirect("https://a.example/i", "/j"),
+        redirect("https://a.example/j", "/i"),
+    );
+    assert_eq!(
+        read(&har(&[page.clone(), image, other])).unwrap().notes,
+        ["taken as answers, as they lead back to where they have been: 1 redirect"]
+    );
     // With a cookie, the same URL answers.
-    let page =
-        json!({ "/request/url": "https://a.example/", "/response/content/mimeType": "text/html" });
     let read = read(&har(&[redirect("https://a.example/", "/"), page])).unwrap();
     assert_eq!(read.page.resources().len(), 2);
 }
