@@ -12,6 +12,7 @@ use lastbyte::report::budgets_junit;
 use lastbyte::results::{Budget, BudgetError, Known, Need, Spending, Spent, Threshold};
 use lastbyte::study::Experiment;
 use lastbyte_exchange::HandshakeFlight;
+use lastbyte_link::counted;
 use lastbyte_sizes::Message;
 
 use super::draft::Draft;
@@ -82,15 +83,32 @@ fn of_chain(need: Need) -> Result<(), String> {
     }
 }
 
-/// Prints what is beyond a budget.
+/// Prints what came of each budget.
 ///
 /// # Errors
 ///
 /// If anything is.
 pub(super) fn judge(spending: &[Spending]) -> Result<(), Failure> {
+    const NAMED: usize = 8;
     let mut judged = Ok(());
+    let within = spending.iter();
+    let within = within.filter(|spending| matches!(spending.spent, Spent::Within(_)));
+    let within = within.count();
+    let is_named = within <= NAMED;
+    if !is_named {
+        tell(format_args!(
+            "within budget: {within} of {}",
+            counted(spending.len(), "need")
+        ));
+    }
     for Spending { budget, of, spent } in spending {
         match spent {
+            Spent::Within(what) if is_named => {
+                let need = budget.need;
+                tell(format_args!(
+                    "within budget: {need} of {of} {what} (fails if {budget})"
+                ));
+            }
             Spent::Within(_) => {}
             Spent::Unknown => tell(format_args!(
                 "can't tell: {budget}: it is not known of {of}"

@@ -180,9 +180,9 @@ impl Command {
             origin,
             command: &command,
         };
-        let answer = |planned: &Planned<'_>| {
+        let answer = |planned: &Planned<'_>, printed: Option<&Planned<'_>>| {
             let answer = Answer {
-                text: &|| planned::text(planned, screen()),
+                text: &|| planned::text(planned, printed, screen()),
                 page: &|| planned::page(planned),
                 document: &|| planned::json(planned),
             };
@@ -197,14 +197,20 @@ impl Command {
             (Ok(chosen), _) => chosen.engine.set_up(arguments, Shortcuts::default())?,
             (Err(failure), Some(tale)) if tale.is_of_any() => {
                 let reason = failure.message().unwrap_or("there is no kernel").to_owned();
-                return answer(&planned(tale, Origin::Arithmetic(&reason)));
+                return answer(&planned(tale, Origin::Arithmetic(&reason)), None);
             }
             (Err(failure), _) => return Err(failure),
         };
         // What is there at once, before anything is measured.
-        if let (Some(tale), Format::Text) = (&calculated, self.format) {
-            let first = planned(tale, Origin::Arithmetic("what is measured follows"));
-            print(&planned::first(&first, screen()))?;
+        let first = match (&calculated, self.format) {
+            (Some(tale), Format::Text) => Some(planned(
+                tale,
+                Origin::Arithmetic("what is measured follows"),
+            )),
+            _ => None,
+        };
+        if let Some(first) = &first {
+            print(&planned::first(first, screen()))?;
         }
         let interrupt = interrupt().map_err(Failure::run)?;
         let lab = Lab {
@@ -227,7 +233,10 @@ impl Command {
         let together = lab.measure(&plan.together(&tale.order()))?;
         tale.add_together(&percentiles, lab.seed, &alone, &together);
         let environment: &Environment = engine.environment();
-        answer(&planned(&tale, Origin::Measured(environment)))
+        answer(
+            &planned(&tale, Origin::Measured(environment)),
+            first.as_ref(),
+        )
     }
 
     /// The file that is written, which must not be one that was read.

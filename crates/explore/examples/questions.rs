@@ -6,7 +6,7 @@
 use std::env::args;
 use std::io::{self, BufWriter, Write};
 
-use lastbyte_explore::{Arm, Network, Question, Sizes, answer};
+use lastbyte_explore::{Arm, Network, Question, Sent, Sizes, answer};
 use lastbyte_link::mix;
 
 fn main() -> io::Result<()> {
@@ -82,6 +82,15 @@ impl Draws {
         sizes
     }
 
+    /// What is sent, with a record, bytes and writes below these.
+    fn sent(&mut self, [record, wire, writes]: [u64; 3]) -> Sent {
+        Sent {
+            record: self.perhaps(record),
+            wire: self.perhaps(wire),
+            writes: self.writes(writes),
+        }
+    }
+
     fn question(&mut self) -> Question {
         let thousandths = |number: f64| number / 1000.0;
         let (rtt, rate) = (self.below(400_000), self.below(1_000_000));
@@ -96,10 +105,8 @@ impl Draws {
                 initcwnd: self.odd(initcwnd),
                 mss: self.odd(mss),
                 payload: payload * self.below(2),
-                record: self.perhaps(16_385),
-                tickets: self.perhaps(2000),
-                ticket_writes: self.writes(600),
-                response_writes: self.writes(9000),
+                tickets: self.sent([1, 2000, 600]),
+                response: self.sent([16_385, 1, 9000]),
                 ..Network::default()
             },
             arms: [self.arm(), self.arm()],

@@ -2,10 +2,11 @@
 
 use lastbyte_exchange::Writes;
 
+use crate::sent::Sent;
 use crate::{CONNECTION, DIFFERENCE, FLIGHT, PACKET, STEP, What};
 
 /// What one name of a question stands for.
-trait Value: Copy {
+pub(crate) trait Value: Copy {
     /// How many numbers it has.
     const COUNT: usize;
 
@@ -43,7 +44,7 @@ impl Value for Sizes {
     }
 }
 
-const NO_SIZES: Sizes = [0.0; _];
+pub(crate) const NO_SIZES: Sizes = [0.0; _];
 
 macro_rules! numbers {
     ($(#[$doc:meta])* $name:ident { $($(#[$field_doc:meta])* $field:ident: $type:ty = $usual:expr,)+ }) => {
@@ -57,17 +58,27 @@ macro_rules! numbers {
             /// What its numbers are called, in their order: all of a list alike.
             pub fn names() -> Vec<&'static str> {
                 let mut names = Vec::new();
-                $(names.extend([stringify!($field); <$type as Value>::COUNT]);)+
+                $(names.extend([stringify!($field); <$type as $crate::layout::Value>::COUNT]);)+
                 names
             }
 
-            fn read(numbers: &mut impl Iterator<Item = f64>) -> $name {
-                let usual = $name::default();
-                $name { $($field: usual.$field.read(numbers),)+ }
+            /// All of them, in their order.
+            pub fn numbers(self) -> Vec<f64> {
+                let mut numbers = Vec::new();
+                $crate::layout::Value::write(self, &mut numbers);
+                numbers
+            }
+        }
+
+        impl $crate::layout::Value for $name {
+            const COUNT: usize = 0 $(+ <$type as $crate::layout::Value>::COUNT)+;
+
+            fn read(self, numbers: &mut impl Iterator<Item = f64>) -> $name {
+                $name { $($field: $crate::layout::Value::read(self.$field, numbers),)+ }
             }
 
-            fn write(&self, numbers: &mut Vec<f64>) {
-                $(self.$field.write(numbers);)+
+            fn write(self, numbers: &mut Vec<f64>) {
+                $($crate::layout::Value::write(self.$field, numbers);)+
             }
         }
 
@@ -78,6 +89,8 @@ macro_rules! numbers {
         }
     };
 }
+
+pub(crate) use numbers;
 
 numbers! {
     /// The network, and what crosses it.
@@ -94,15 +107,10 @@ numbers! {
         payload: f64 = 0.0,
         /// Bytes of the request on the wire.
         request: f64 = 81.0,
-        /// Bytes of payload of each record of the response; 0 where the first one fills a segment, and later ones hold as much
-        /// as records can.
-        record: f64 = 0.0,
-        /// Bytes on the wire of the session tickets before the response.
-        tickets: f64 = 0.0,
-        /// The writes that those leave in, if they don't leave with the response.
-        ticket_writes: Sizes = NO_SIZES,
-        /// The writes that the response leaves in, if it does not in one; the last one repeats.
-        response_writes: Sizes = NO_SIZES,
+        /// The session tickets before the response.
+        tickets: Sent = Sent::default(),
+        /// How the response leaves.
+        response: Sent = Sent::default(),
     }
 }
 
@@ -164,9 +172,9 @@ impl Question {
         let mut numbers = numbers.iter().copied();
         Question {
             what: numbers.next().unwrap_or_default(),
-            network: Network::read(&mut numbers),
-            arms: [Arm::read(&mut numbers), Arm::read(&mut numbers)],
-            sweep: Sweep::read(&mut numbers),
+            network: Network::default().read(&mut numbers),
+            arms: [Arm::default(); 2].map(|arm| arm.read(&mut numbers)),
+            sweep: Sweep::default().read(&mut numbers),
         }
     }
 

@@ -8,6 +8,7 @@
 mod layout;
 #[cfg(not(target_arch = "wasm32"))]
 mod made;
+mod sent;
 mod sweep;
 #[cfg(test)]
 mod tests;
@@ -16,9 +17,7 @@ mod web;
 
 use std::time::Duration;
 
-use lastbyte_exchange::{
-    Exchange, HandshakeFlight, Records, Requests, Then, Transfer, Unit, Writes,
-};
+use lastbyte_exchange::{Exchange, HandshakeFlight, Requests, Then, Transfer};
 use lastbyte_flights::{
     Around, Buffers, PacketKind, Path, Reason, Timeline, around, segments, timeline, trace,
 };
@@ -28,6 +27,7 @@ use lastbyte_sizes::{Message, framing};
 pub use layout::{Arm, Network, Question, Sizes, layout};
 #[cfg(not(target_arch = "wasm32"))]
 pub use made::WASM;
+pub use sent::Sent;
 
 /// What can be asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -142,7 +142,9 @@ fn connection(question: &Question) -> Vec<f64> {
         number(below),
         number(above),
         handshake.larger_window(&path).map_or(-1.0, f64::from),
-        question.network.records().wire_bytes(payload) as f64,
+        (question.network.response)
+            .records(question.network.mss())
+            .wire_bytes(payload) as f64,
         response as f64,
         opening.map_or(-1.0, |packet| f64::from(packet.cwnd)),
         opening.map_or(-1.0, |packet| ms(packet.sent)),
@@ -241,7 +243,7 @@ impl Handshake {
             ),
             (HandshakeFlight::ClientFinish, Some(most(arm.client_finish))),
         ]);
-        handshake.server_writes = writes(arm.server_writes, Then::Rest, 1 << 20);
+        handshake.server_writes = sent::writes(arm.server_writes, Then::Rest, 1 << 20);
         Handshake(handshake).in_records()
     }
 
@@ -289,7 +291,7 @@ impl Handshake {
 
     /// What the server has sent before its response, in bytes on the wire.
     fn before_response(&self, network: &Network) -> usize {
-        self.hello_retry_request() + self.server_flight() + network.ticket_bytes()
+        self.hello_retry_request() + self.server_flight() + network.tickets.ticket_bytes()
     }
 
     /// How many bytes of the server's flight a window of so many segments holds, or of one that were longer: the ends of its
@@ -326,12 +328,9 @@ impl Handshake {
             })
         });
         Exchange {
-            tickets: network.tickets(),
+            tickets: network.tickets.tickets(),
             requests,
-            response: (payload > 0).then(|| {
-                Transfer::of_records(payload, network.records())
-                    .in_writes(network.response_writes())
-            }),
+            response: (payload > 0).then(|| network.response.response(payload, network.mss())),
             ..self.alone()
         }
     }
@@ -386,7 +385,7 @@ impl Network {
         let usual = Path::default();
         Path {
             link: Link::symmetric(rtt, direction),
-            mss: whole(self.mss, 60_000).max(100),
+            mss: self.mss(),
             server_initcwnd: whole(self.initcwnd, 1000).max(1) as u32,
             // As the commands of the page ask for them.
             buffers: Buffers::LARGE,
@@ -398,46 +397,9 @@ impl Network {
         whole(self.payload, 1 << 26)
     }
 
-    fn ticket_bytes(&self) -> usize {
-        whole(self.tickets, 1 << 20)
+    fn mss(&self) -> usize {
+        whole(self.mss, 60_000).max(100)
     }
-
-    fn tickets(&self) -> Option<Transfer> {
-        let writes = writes(self.ticket_writes, Then::Rest, 1 << 20);
-        let bytes = Some(self.ticket_bytes()).filter(|bytes| *bytes > 0)?;
-        Some(Transfer::seen(bytes).in_writes(writes))
-    }
-
-    fn response_writes(&self) -> Option<Writes> {
-        let mut sizes = self.response_writes;
-        let mut known = sizes
-            .iter_mut()
-            .take_while(|bytes| whole(**bytes, 1 << 26) > 0);
-        if let Some(last) = known.by_ref().last() {
-            *last = last.max(LEAST_REPEATED as f64);
-        }
-        writes(sizes, Then::Again, 1 << 26)
-    }
-
-    fn records(&self) -> Records {
-        match whole(self.record, framing::MAX_PLAINTEXT as u32) {
-            0 => Records {
-                first: whole(self.mss, 60_000).max(100) - framing::RECORD_OVERHEAD,
-                ..Records::default()
-            },
-            payload => Records {
-                first: payload.max(LEAST_REPEATED),
-                later: payload.max(LEAST_REPEATED),
-            },
-        }
-    }
-}
-
-/// Writes as they were seen, each of at most so many bytes; none where there are no sizes.
-fn writes(sizes: layout::Sizes, then: Then, most: u32) -> Option<Writes> {
-    let sizes = sizes.map(|bytes| whole(bytes, most) as u32);
-    let writes = Writes::new(Unit::Wire, then, sizes);
-    (!writes.sizes().is_empty()).then_some(writes)
 }
 
 /// A whole number that is not below zero, and at most this one.

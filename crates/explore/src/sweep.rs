@@ -21,7 +21,7 @@ pub(crate) fn staircase(question: &Question) -> Vec<f64> {
     let network = &question.network;
     let path = network.path();
     // Of a longer response, the first record comes no later. Where its last segment is not full, others fill it.
-    let payload = (network.payload()).min(network.records().first + path.mss);
+    let payload = (network.payload()).min(network.response.records(path.mss).first + path.mss);
     let flights = |bytes: usize| {
         let handshake = handshake.with_certificate(bytes);
         handshake.flights(&path, path.server_initcwnd)
@@ -140,7 +140,7 @@ impl Arrivals {
         Arrivals {
             packets: packets.into_iter().filter(is_of_response).collect(),
             begin,
-            records: network.records(),
+            records: network.response.records(path.mss),
             flights,
             path: path.clone(),
         }

@@ -105,11 +105,11 @@ fn what_a_server_does_besides_has_its_segments() {
 
     // All of the record has to be there, which is nine segments, and tickets have two of a window of ten.
     let mut question = usual;
-    question.network.record = 16_384.0;
+    question.network.response.record = 16_384.0;
     question.network.initcwnd = 9.0;
     assert_eq!(told(&question, "first"), 105.0);
-    question.network.tickets = 510.0;
-    question.network.ticket_writes[..2].fill(255.0);
+    question.network.tickets.wire = 510.0;
+    question.network.tickets.writes[..2].fill(255.0);
     assert_eq!(told(&question, "first"), 140.0);
     assert_eq!(told(&question, "last"), 140.0);
     assert_eq!(told(&question, "before"), sent + 510.0);
@@ -152,7 +152,7 @@ fn edges_are_those_of_the_staircase() {
 fn a_staircase_falls_between_two_bytes() {
     let mut question = asked(What::Staircase);
     question.network.payload = 16_000.0;
-    question.network.record = 16_000.0;
+    question.network.response.record = 16_000.0;
     question.sweep.to = 14_000.0;
     let steps = answer(&question.numbers());
     let rows: Vec<&[f64]> = steps.chunks(STEP.len()).collect();
@@ -224,10 +224,15 @@ impl Question {
         mut self,
         (tickets, ticket_writes, record, writes, of_response, retries): Besides,
     ) -> Question {
-        self.network.response_writes[..2].copy_from_slice(&of_response.map(f64::from));
-        self.network.tickets = f64::from(tickets);
-        self.network.ticket_writes[..2].copy_from_slice(&ticket_writes.map(f64::from));
-        self.network.record = f64::from(record);
+        let Network {
+            tickets: of_tickets,
+            response,
+            ..
+        } = &mut self.network;
+        response.writes[..2].copy_from_slice(&of_response.map(f64::from));
+        response.record = f64::from(record);
+        of_tickets.wire = f64::from(tickets);
+        of_tickets.writes[..2].copy_from_slice(&ticket_writes.map(f64::from));
         self.arms[0].server_writes[..2].copy_from_slice(&writes.map(f64::from));
         if retries {
             self.arms[1].hello_retry_request = 99.0;

@@ -1,15 +1,17 @@
 //! What a probe found, as a file says it.
 
 mod exchange;
+mod response;
 
-use lastbyte_exchange::Writes as KnownWrites;
+pub use response::ResponseSeen;
+
 use lastbyte_link::visible;
 use lastbyte_sizes::KeyAlgorithm;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use thiserror::Error;
 
-use crate::{Certainty, Pacing, RateSeen, ResponseWrites, Window, Writes};
+use crate::{Certainty, Pacing, RateSeen, Window, Writes};
 
 /// The version of documents.
 pub const VERSION: u64 = 1;
@@ -266,30 +268,6 @@ pub struct Times {
     pub server_ms: Option<f64>,
 }
 
-/// A response of HTTP.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct ResponseSeen {
-    /// Its status code.
-    pub status: u16,
-    /// On the wire, without tickets before it, as far as it was read.
-    pub wire_bytes: usize,
-    /// Of its first record on the wire: nothing of it can be read before its last byte is there.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub first_record_wire_bytes: Option<usize>,
-    /// In which writes it left the server; none where segments were not counted, or came as nothing that is known would have them.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub writes: Option<ResponseWrites>,
-    /// Whether all of it was read.
-    pub is_whole: bool,
-    /// Where it says that the resource is instead.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub location: Option<String>,
-    /// Other protocols that it offers.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub alt_svc: Option<String>,
-}
-
 /// How far a chain is from a flight more.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Edge {
@@ -433,11 +411,7 @@ impl Document {
             ));
         }
         if let Some(response) = &mut self.response {
-            let record = response.first_record_wire_bytes;
-            response.first_record_wire_bytes = record.filter(|bytes| *bytes >= LEAST_RECORD);
-            let are_records =
-                |writes: &ResponseWrites| writes.first.iter().all(|bytes| *bytes >= LEAST_RECORD);
-            response.writes = response.writes.take().filter(are_records);
+            response.fitted();
         }
         self.tls.tickets = self.tls.tickets.min(MOST_SEGMENTS as u32);
         self.checked()
@@ -514,33 +488,7 @@ impl Document {
                 Number::positive("window.most", window.most, MOST_SEGMENTS),
             ]
         });
-        let response = response.iter().flat_map(|response| {
-            [
-                Number::counted("response.status", u32::from(response.status), 999.0),
-                Number::bytes("response.wire_bytes", response.wire_bytes, MOST_RESPONSE),
-                Number {
-                    least: LEAST_RECORD as f64,
-                    ..Number::of(
-                        "response.first_record_wire_bytes",
-                        response.first_record_wire_bytes.map(|bytes| bytes as f64),
-                        MOST_RECORD,
-                    )
-                },
-            ]
-        });
-        let response_writes = self.response.iter().flat_map(|response| &response.writes);
-        let response_writes = response_writes.flat_map(|writes| {
-            let count = Number::bytes(
-                "response.writes: how many",
-                writes.first.len(),
-                KnownWrites::MOST as f64,
-            );
-            let each = writes.first.iter().map(|bytes| Number {
-                least: LEAST_RECORD as f64,
-                ..Number::bytes("response.writes", *bytes, MOST_RESPONSE)
-            });
-            std::iter::once(count).chain(each)
-        });
+        let response = response.iter().flat_map(ResponseSeen::numbers);
         let writes = tls.writes.iter().flat_map(|writes| &writes.first);
         let writes = writes.chain(&tls.ticket_writes).map(|bytes| Number {
             least: 1.0,
@@ -625,7 +573,6 @@ impl Document {
         .chain(window)
         .chain(writes)
         .chain(response)
-        .chain(response_writes)
         .chain(edges)
     }
 }

@@ -251,7 +251,7 @@ pub(super) fn edge_of(
                 _ => Left::AtMost,
             }),
         over: window.edges.below.map(|edge| edge.certificate_distance),
-        larger_window: window.larger_window,
+        larger_window: window.larger_window.map(|window| window.at_once),
     })
 }
 

@@ -368,11 +368,10 @@ fn document(
         response: first.response.as_ref().map(|response| ResponseSeen {
             status: response.head.status,
             wire_bytes: response.wire_bytes,
-            first_record_wire_bytes: response.first_record,
-            writes: answered.and_then(|writes| writes.response.clone()),
             is_whole: response.is_whole,
             location: response.head.location.clone(),
             alt_svc: response.head.alt_svc.clone(),
+            ..ResponseSeen::left(response.first_record, answered)
         }),
         edges: Vec::new(),
         notes,

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::time::Duration;
 
-use lastbyte::explain::{self, Explanation};
+use lastbyte::explain::{self, Explanation, response};
 use lastbyte::study::{Arm, ArmChain, Hosts, NamedNetwork, Parameter, Said};
 use lastbyte_exchange::HandshakeFlight;
 use lastbyte_link::{counted, format_duration, visible};
@@ -12,7 +12,7 @@ use lastbyte_sizes::{ChainSpec, KeyAlgorithm, Message};
 
 use super::edges::{self, Chain};
 use super::what_if::Answer;
-use super::{Failure, print, told};
+use super::{Failure, print};
 use crate::compare::Chains;
 
 /// Of each chain, over each network.
@@ -29,7 +29,7 @@ pub(super) fn measure(
         Ok(arm)
     });
     let arms = arms.collect::<Result<Vec<Arm>, Failure>>()?;
-    print(&(tickets(answer.document) + &response(answer.document)))?;
+    print(&(tickets(answer.document) + &response::otherwise(answer.document)))?;
     for question in questions(answer, &arms, networks) {
         let line = question.line();
         print(&format!("\n{}\n", line.join(" ")))?;
@@ -48,8 +48,8 @@ fn arm(
     let wanted = i64::from(explanation.exchange.sent(HandshakeFlight::Server));
     let certificate = i64::from(explanation.exchange.bytes(Message::Certificate));
     let key = key(document, chain);
-    // A host that has writes of its own makes a record of each.
-    let records = match explain::host_writes(document) {
+    // A host that has settings of its own makes a record of each write.
+    let records = match response::host(document) {
         None => edges::records(document),
         Some(_) => None,
     };
@@ -118,27 +118,13 @@ fn tickets(document: &Document) -> String {
         true => "",
         false => " in segments of their own",
     };
-    let together = match explain::host_writes(document) {
+    let together = match response::host(document) {
         None => "go on in the response's first segment",
         Some(_) => "have segments of their own, but one write",
     };
     format!(
         "tickets: this site's are {bytes} B{alone}; the laboratory's are as many, some 255 B each, and {together}\n"
     )
-}
-
-/// What of the site's response the laboratory's server does otherwise: a line, or nothing.
-fn response(document: &Document) -> String {
-    match (
-        explain::response_writes(document),
-        explain::host_writes(document),
-    ) {
-        ([], _) | (_, Some(_)) => String::new(),
-        (sizes, None) => format!(
-            "response: this site's leaves{}; the laboratory's server makes writes of one record, and here one of all\n",
-            told::in_first_writes(sizes)
-        ),
-    }
 }
 
 /// The end-entity's key.
@@ -175,9 +161,9 @@ fn padded(sized: &dyn Fn(i64) -> Option<Arm>, certificate: i64, wanted: i64) -> 
 /// byte would not be told. Arms have what they say.
 fn questions(answer: &Answer<'_>, arms: &[Arm], networks: &[&'static NamedNetwork]) -> Vec<Chains> {
     let path = answer.cells.first();
-    let writes = explain::host_writes(answer.document);
-    let data = match writes {
-        Some(writes) => explain::host_payload(answer.document, writes).0,
+    let host = response::host(answer.document);
+    let data = match &host {
+        Some(host) => host.data.0,
         None => path.map_or(0, |path| path.data.0),
     };
     let hosts = path.map_or_else(Hosts::default, |path| path.hosts);
@@ -189,11 +175,11 @@ fn questions(answer: &Answer<'_>, arms: &[Arm], networks: &[&'static NamedNetwor
         ),
         (Parameter::DATA, Some(format!("{data}B"))),
         (Parameter::MTU, mtu),
-        (Parameter::WRITES, writes.map(|writes| writes.to_string())),
     ];
     let said = said
         .into_iter()
-        .filter_map(|(parameter, value)| Some((parameter, value?)));
+        .filter_map(|(parameter, value)| Some((parameter, value?)))
+        .chain(host.into_iter().flat_map(|host| host.settings));
     let question = |named: &[&'static NamedNetwork], link: Vec<(Parameter, String)>| Chains {
         arms: arms.to_vec(),
         connections: CONNECTIONS,
@@ -316,12 +302,14 @@ mod tests {
         };
         assert!(!arm(&nginx).contains("record_size"));
         assert!(arm(&of("[]")).contains("/record_size=4096"));
-        assert!(response(&nginx).is_empty() && response(&of("[]")).is_empty());
+        assert!(response::otherwise(&nginx).is_empty());
+        assert!(response::otherwise(&of("[]")).is_empty());
         // More than a record in a write.
         let head = of("[221, 40000]");
         assert!(!line(&head).contains("--writes"));
         assert!(
-            response(&head).starts_with("response: this site's leaves in writes of 221, 40000 B;")
+            response::otherwise(&head)
+                .starts_with("response: this site's leaves in writes of 221, 40000 B;")
         );
     }
 

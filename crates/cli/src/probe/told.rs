@@ -3,6 +3,7 @@
 use std::fmt::Write;
 use std::time::Duration;
 
+use lastbyte::explain::response;
 use lastbyte::report::thresholds::NOTHING_MS;
 use lastbyte_link::{counted, visible};
 use lastbyte_probe::{Certainty, ClientCertificate, Document, Edge, Left, WindowSeen, Writes};
@@ -167,7 +168,7 @@ fn server_flight(document: &Document) -> String {
         Some(Writes { first, is_certain }) => {
             let last = bytes.saturating_sub(first.iter().sum());
             let sizes: Vec<usize> = first.iter().copied().chain([last]).collect();
-            in_writes(&sizes) + about(*is_certain)
+            response::in_writes(&sizes) + response::about(*is_certain)
         }
     };
     format!("{bytes} B on the wire{writes}")
@@ -192,29 +193,6 @@ fn client_certificate(document: &Document) -> String {
         ClientCertificate::Asked => "what follows without one was not seen",
     };
     format!("asked for (CertificateRequest), and {then}")
-}
-
-fn about(is_certain: bool) -> &'static str {
-    if is_certain { "" } else { ", as it seems" }
-}
-
-/// What leaves in writes of these sizes does so.
-fn in_writes(sizes: &[usize]) -> String {
-    match sizes {
-        [] | [_] => " in one write".to_owned(),
-        sizes => {
-            let sizes: Vec<String> = sizes.iter().map(usize::to_string).collect();
-            format!(" in writes of {} B", sizes.join(", "))
-        }
-    }
-}
-
-/// What leaves so, of which the last size repeats, does so.
-pub(super) fn in_first_writes(sizes: &[usize]) -> String {
-    match sizes {
-        [size] => format!(" in writes of {size} B each"),
-        sizes => in_writes(sizes),
-    }
 }
 
 fn protocol(document: &Document) -> String {
@@ -300,12 +278,9 @@ fn response(document: &Document) -> String {
         Some(bytes) => format!(", of which {bytes} B are the first record"),
         None => String::new(),
     };
-    let writes = response.writes.as_ref();
-    let writes = writes.map_or_else(String::new, |writes| {
-        in_first_writes(&writes.first) + about(writes.is_certain)
-    });
+    let manner = response::manner(document);
     format!(
-        "status {}, {} B on the wire{writes}{whole}{record}",
+        "status {}, {} B on the wire{manner}{whole}{record}",
         response.status, response.wire_bytes
     )
 }

@@ -6,10 +6,10 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::Args;
-use lastbyte::explain::{self, Explanation, OwnChain, USUAL_GROUP};
+use lastbyte::explain::{self, Explanation, OwnChain, USUAL_GROUP, response};
 use lastbyte::reduce::{Reduction, Subject};
 use lastbyte::report::thresholds::{NOTHING_MS, WORTH_MS};
-use lastbyte::study::{Arm, ArmChain, Cell, NamedNetwork, NoKeys, RecordSize, Said};
+use lastbyte::study::{Arm, ArmChain, Cell, NamedNetwork, NoKeys, Said};
 use lastbyte_link::{Rate, counted, visible};
 use lastbyte_pki::PemFiles;
 use lastbyte_probe::{Document, Edge, Left};
@@ -485,8 +485,7 @@ fn table(answer: &Answer<'_>) -> String {
             "the measured path is supposed to carry {rate}: what it does was not seen{least}; say it with --rate\n"
         );
     }
-    text += &first_record(document);
-    text += response_writes(document);
+    text += &response::supposed(document);
     if let Some(otherwise) = sends_otherwise(answer) {
         text += &format!("{otherwise}\n");
     }
@@ -607,38 +606,6 @@ fn sends_otherwise(answer: &Answer<'_>) -> Option<String> {
     Some(format!(
         "{what} may send otherwise than is supposed here, and what is told of windows and flights is as unsure with other chains"
     ))
-}
-
-/// What is supposed of the first record of the response, which its first byte waits for.
-fn first_record(document: &Document) -> String {
-    let Some(response) = &document.response else {
-        return String::new();
-    };
-    match (response.first_record_wire_bytes, explain::record_size(document)) {
-        (Some(bytes), RecordSize::Fixed(_)) => format!(
-            "the first byte waits for all of the first record, which was seen to have {bytes} B\n"
-        ),
-        (Some(_), RecordSize::FirstSegment) => String::new(),
-        (None, _) => "the first record is supposed to fit a segment, as its length was not seen: probe again, as the \
-                      first byte waits for all of it\n"
-            .to_owned(),
-    }
-}
-
-/// What is supposed of the writes of the response, each of which can end with a segment that is not full.
-fn response_writes(document: &Document) -> &'static str {
-    let Some(response) = &document.response else {
-        return "";
-    };
-    match &response.writes {
-        Some(writes) if writes.is_certain => "",
-        Some(writes) if !writes.first.is_empty() => {
-            "in which writes the response leaves is not sure: others fit what came as well, and each can need a segment more or less\n"
-        }
-        _ => {
-            "the response is supposed to leave in one write, as no others were seen: each that there is can need a segment more\n"
-        }
-    }
 }
 
 fn json(answer: &Answer<'_>) -> serde_json::Value {

@@ -401,7 +401,7 @@ fn logs_that_sign_as_the_chain_does_can_turn_the_answer() {
     for part in [
         "initcwnd 10: it fits one flight, and 1859 bytes are left for the chain",
         "If logs sign with ml-dsa-44 too, or if two intermediates are sent, the server's handshake takes 2 flights and not 1: a \
-         round trip more (by arithmetic).",
+         round trip more until the first byte (by arithmetic).",
         "Assumed of X25519MLKEM768/ml-dsa-44/intermediates=1: timestamps: 2, by logs that sign with ecdsa-p256 (scts= and \
          sct_algorithm= in the arm, or --chain-profile);",
     ] {
@@ -418,7 +418,12 @@ fn a_budget_ends_with_99() {
     assert_eq!(ended.code, Some(99), "{ended:?}");
     assert_eq!(
         ended.stderr.lines().collect::<Vec<_>>(),
-        ["lastbyte: budget exceeded: flights > 1: X25519MLKEM768/ml-dsa-44 with initcwnd 10 is 2"]
+        [
+            "lastbyte: budget exceeded: flights > 1: X25519MLKEM768/ml-dsa-44 with initcwnd 10 is 2",
+            "lastbyte: within budget: flights of X25519MLKEM768/ml-dsa-44 with initcwnd 20 is 1 (fails if flights > 1)",
+            "lastbyte: within budget: left of X25519MLKEM768/ml-dsa-44 with initcwnd 10 is 26518B (fails if left < 500B)",
+            "lastbyte: within budget: left of X25519MLKEM768/ml-dsa-44 with initcwnd 20 is 12060B (fails if left < 500B)",
+        ]
     );
     let junit = std::fs::read_to_string(&file).unwrap();
     assert!(

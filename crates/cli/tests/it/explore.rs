@@ -141,7 +141,6 @@ fn number(data: &Value, chain: &Value, name: &str, place: usize) -> Option<f64> 
         "rtt" | "rate" | "initcwnd" => start[name].as_f64(),
         "payload" => start["data"].as_f64(),
         "mss" | "request" => data[name].as_f64(),
-        "record" | "tickets" => site[name].as_f64(),
         "client_hello" => sum(&group["client_hello"], &own[0]),
         "server_hello" => sum(&group["server_hello"], &own[4]),
         "encrypted_extensions" => own[1].as_f64(),
@@ -150,7 +149,7 @@ fn number(data: &Value, chain: &Value, name: &str, place: usize) -> Option<f64> 
         "server_finished" | "client_finish" | "hello_retry_request" => sizes[name].as_f64(),
         "second_client_hello" if group[name] == 0 => Some(0.0),
         "second_client_hello" => sum(&group[name], &own[0]),
-        "ticket_writes" | "response_writes" => write(&site[name]),
+        "tickets" | "response" => write(&site[name]),
         "server_writes" => write(&chain["writes"]),
         _ => None,
     }

@@ -38,17 +38,13 @@ impl From<&Document> for Exchange {
         exchange.tickets = tickets.map(|bytes| {
             Transfer::seen(bytes as usize).in_writes(seen(Then::Rest, &tls.ticket_writes))
         });
-        exchange.response = document.response.as_ref().map(|response| {
-            let writes = response.writes.as_ref();
-            let writes = writes.and_then(|writes| seen(Then::Again, &writes.first));
-            Transfer::seen(response.wire_bytes).in_writes(writes)
-        });
+        exchange.response = document.response.as_ref().map(Transfer::from);
         exchange
     }
 }
 
 /// Writes as they were seen on the wire; none where all is one.
-fn seen(then: Then, first: &[usize]) -> Option<Writes> {
+pub(super) fn seen(then: Then, first: &[usize]) -> Option<Writes> {
     let sizes = first.iter();
     let sizes = sizes.map(|bytes| u32::try_from(*bytes).unwrap_or(u32::MAX));
     (!first.is_empty()).then(|| Writes::new(Unit::Wire, then, sizes))

@@ -4,6 +4,7 @@
 mod cuts;
 mod drawing;
 mod edges;
+pub mod response;
 mod seen;
 mod suppose;
 #[cfg(test)]
@@ -13,14 +14,15 @@ mod wire;
 pub use cuts::Cut;
 pub use drawing::Step;
 pub use edges::{Edge, Edges};
+pub use response::{payload, record_size};
 pub use seen::{
-    SUPPOSED, USUAL_GROUP, asked_again, group, host_payload, host_writes, initial_window, payload,
-    record_size, response_writes, retried, supposed_rate, tickets,
+    SUPPOSED, USUAL_GROUP, asked_again, group, initial_window, retried, supposed_rate, tickets,
 };
 pub use suppose::{Supposition, handshake_flights, supposed, supposed_own, suppositions};
 pub(crate) use wire::without_certificates;
 pub use wire::{OwnChain, Signature, Unknown, wire, wire_of_own, wire_with};
 
+use std::fmt;
 use std::time::Duration;
 
 use lastbyte_exchange::{Exchange, HandshakeFlight};
@@ -30,7 +32,7 @@ use lastbyte_sizes::{Message, framing};
 use thiserror::Error;
 
 use crate::results::{buffers_change_no_packet, expected};
-use crate::study::{Arm, Cell, Congestion, Preset, ReceiveBuffer, Work};
+use crate::study::{Arm, Cell, Congestion, IN_PIECES, Preset, ReceiveBuffer, Work};
 use wire::Sizes;
 
 /// What arithmetic says of an arm over some networks.
@@ -66,7 +68,7 @@ pub struct Window {
     /// The server's flights where the signature is as long as it can be.
     pub most_flights: usize,
     /// The smallest initial window with which there is a flight less, if any up to 1000 segments saves one.
-    pub larger_window: Option<u32>,
+    pub larger_window: Option<LargerWindow>,
     /// What that saves of the handshake over each link that was asked for, with the link's RTT, as far as it is modelled.
     pub saved: Vec<(Duration, Duration)>,
 }
@@ -250,21 +252,25 @@ impl Window {
         let verify = framing::certificate_verify(signature.longest);
         let longest = self::wire::with(wire, certificate, verify);
         let hello = wire.sent(HandshakeFlight::ClientHello) as usize;
-        let larger_window = larger_window(arm, wire, &cell);
-        let saved = larger_window.into_iter().flat_map(|initcwnd| {
-            let over = cells.iter().filter(|over| probe(over) == cell);
-            over.filter_map(move |over| {
-                let larger = Cell {
-                    initcwnd,
-                    ..over.clone()
-                };
-                let [now, then] = [over, &larger].map(|cell| {
-                    let walked = walk(arm, wire, cell);
-                    walked.modelled(walked.handshake)
-                });
-                Some((now?.saturating_sub(then?), over.link.rtt()))
-            })
-        });
+        let larger_window = LargerWindow::new(arm, wire, &cell);
+        let saved = larger_window.into_iter().flat_map(
+            |LargerWindow {
+                 at_once: initcwnd, ..
+             }| {
+                let over = cells.iter().filter(|over| probe(over) == cell);
+                over.filter_map(move |over| {
+                    let larger = Cell {
+                        initcwnd,
+                        ..over.clone()
+                    };
+                    let [now, then] = [over, &larger].map(|cell| {
+                        let walked = walk(arm, wire, cell);
+                        walked.modelled(walked.handshake)
+                    });
+                    Some((now?.saturating_sub(then?), over.link.rtt()))
+                })
+            },
+        );
         Window {
             saved: saved.collect(),
             client_hello: HelloEdge::new(hello, cell.hosts.mss()),
@@ -279,22 +285,72 @@ impl Window {
 
 /// The smallest initial window with which the server of this arm needs a flight less than with this cell's; none where it needs one
 /// as it is, or where arithmetic does not know what is on the wire.
-pub fn window_that_saves(arm: &Arm, cell: &Cell) -> Option<u32> {
-    let wire = wire(arm).ok()?;
-    larger_window(arm, &wire, &probe(cell))
+pub fn window_that_saves(arm: &Arm, cell: &Cell) -> Option<LargerWindow> {
+    window_that_saves_of(arm, &wire(arm).ok()?, cell)
 }
 
-/// The smallest initial window with which the server needs a flight less.
-fn larger_window(arm: &Arm, wire: &Exchange, cell: &Cell) -> Option<u32> {
-    const MOST: u32 = 1000;
-    let now = flights(arm, wire, cell);
-    let with = |initcwnd| Cell {
-        initcwnd,
-        ..cell.clone()
-    };
-    let mut larger = cell.initcwnd + 1..=MOST;
-    // One flight is the least, whatever the window.
-    larger.find(|window| now > 1 && flights(arm, wire, &with(*window)) < now)
+/// The same of what is known to be on the wire.
+pub fn window_that_saves_of(arm: &Arm, wire: &Exchange, cell: &Cell) -> Option<LargerWindow> {
+    LargerWindow::new(arm, wire, &probe(cell))
+}
+
+/// The smallest initial windows with which a server needs a flight less, in segments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LargerWindow {
+    /// Of one that writes its handshake at once.
+    pub at_once: u32,
+    /// Of one that writes it in pieces, as nginx does ([`IN_PIECES`]).
+    pub in_pieces: u32,
+}
+
+impl LargerWindow {
+    fn new(arm: &Arm, wire: &Exchange, cell: &Cell) -> Option<LargerWindow> {
+        const MOST: u32 = 1000;
+        let now = flights(arm, wire, cell);
+        let with = |initcwnd| Cell {
+            initcwnd,
+            ..cell.clone()
+        };
+        let saves = |wire: &Exchange, window: &u32| flights(arm, wire, &with(*window)) < now;
+        let mut larger = cell.initcwnd + 1..=MOST;
+        // One flight is the least, whatever the window.
+        let at_once = larger.find(|window| now > 1 && saves(wire, window))?;
+        let verify = wire.bytes(Message::CertificateVerify) as usize;
+        let certificate = wire.bytes(Message::Certificate) as usize + IN_PIECES;
+        let longer = self::wire::with(wire, certificate.min(framing::MAX_MESSAGE), verify);
+        let in_pieces = match arm.server.is_foreign() {
+            true => None,
+            false => (at_once..=MOST).find(|window| saves(&longer, window)),
+        };
+        Some(LargerWindow {
+            at_once,
+            in_pieces: in_pieces.unwrap_or(at_once),
+        })
+    }
+}
+
+impl LargerWindow {
+    /// `the first window is 12 segments (nginx: 13)`, as what is supposed.
+    pub fn supposed(self) -> String {
+        match self.in_pieces == self.at_once {
+            true => format!("the first window is {self} segments"),
+            false => format!(
+                "the first window is {} segments (nginx: {})",
+                self.at_once, self.in_pieces
+            ),
+        }
+    }
+}
+
+/// `12`, or `12 (nginx: 13)`.
+impl fmt::Display for LargerWindow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.at_once)?;
+        match self.in_pieces {
+            same if same == self.at_once => Ok(()),
+            in_pieces => write!(f, " (nginx: {in_pieces})"),
+        }
+    }
 }
 
 /// Where each message of the server ends.

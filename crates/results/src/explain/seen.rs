@@ -2,16 +2,13 @@
 
 use std::net::IpAddr;
 
-use lastbyte_exchange::{Exchange, HandshakeFlight, Records};
-use lastbyte_link::Bytes;
+use lastbyte_exchange::{Exchange, HandshakeFlight};
 use lastbyte_probe::{Certainty, Certificate, Document};
-use lastbyte_sizes::framing::{MAX_PLAINTEXT, MSS, RECORD_OVERHEAD};
 use lastbyte_sizes::{ChainSpec, Group, KeyAlgorithm, Keys, PemFiles, framing};
 
 use super::wire::{Sizes, wire_of};
 use super::{OwnChain, Signature};
-use crate::study::exchange::records_over;
-use crate::study::{Arm, ArmChain, Cell, MOST_TICKETS, RecordSize, Writes};
+use crate::study::{Arm, ArmChain, Cell, MOST_TICKETS};
 
 /// What a client connects with where that was not seen, or has sizes that are not known.
 pub const USUAL_GROUP: Group = Group::X25519MlKem768;
@@ -160,59 +157,6 @@ pub fn initial_window(document: &Document) -> u32 {
 pub fn supposed_rate(document: &Document) -> f64 {
     const USUAL: f64 = 1000.0;
     USUAL.max(document.path.rate_at_least_mbit.unwrap_or_default())
-}
-
-/// How a server cuts its responses into records. One that begins with a record of several segments has clients wait for all of
-/// them; of others the first segment tells, whatever comes behind it.
-pub fn record_size(document: &Document) -> RecordSize {
-    let segment = document.mss.map_or(MSS, |mss| mss as usize);
-    let first = document
-        .response
-        .as_ref()
-        .and_then(|response| response.first_record_wire_bytes)
-        .filter(|bytes| *bytes > segment)
-        .map(|bytes| bytes.saturating_sub(RECORD_OVERHEAD).min(MAX_PLAINTEXT));
-    match first.and_then(|payload| u16::try_from(payload).ok()) {
-        Some(payload) => RecordSize::Fixed(payload),
-        None => RecordSize::FirstSegment,
-    }
-}
-
-/// What of the response that came is payload, over segments of so many bytes; none where none came.
-pub fn payload(document: &Document, mss: usize) -> Option<Bytes> {
-    let wire_bytes = document.response.as_ref()?.wire_bytes;
-    let Records { first, later } = records_over(record_size(document), mss);
-    let first = (first + RECORD_OVERHEAD).min(wire_bytes);
-    let rest = wire_bytes - first;
-    let records = usize::from(first > 0) + rest.div_ceil(later + RECORD_OVERHEAD);
-    let payload = wire_bytes.saturating_sub(records * RECORD_OVERHEAD);
-    Some(Bytes(payload as u64))
-}
-
-/// The first writes of the response, of which the last repeats; none where it is one, or where that is not known.
-pub fn response_writes(document: &Document) -> &[usize] {
-    let response = document.response.as_ref();
-    let writes = response.and_then(|response| response.writes.as_ref());
-    writes.map_or(&[], |writes| &writes.first)
-}
-
-/// The same as a host of the laboratory has them, whose writes have a record each; none where that is one write, or none of a host.
-pub fn host_writes(document: &Document) -> Option<Writes> {
-    let payload = |bytes: &usize| format!("{}B", bytes.saturating_sub(RECORD_OVERHEAD));
-    let writes: Vec<String> = response_writes(document).iter().map(payload).collect();
-    writes.join("+").parse().ok()
-}
-
-/// Bytes of payload that such a host sends in as many bytes on the wire as came.
-pub fn host_payload(document: &Document, writes: Writes) -> Bytes {
-    let wire_bytes = document.response.as_ref().map_or(0, |seen| seen.wire_bytes);
-    let (mut left, mut records) = (wire_bytes, 0);
-    while left > 0 {
-        let payload = writes.size(records).map_or(MAX_PLAINTEXT, usize::from);
-        left = left.saturating_sub(payload + RECORD_OVERHEAD);
-        records += 1;
-    }
-    Bytes(wire_bytes.saturating_sub(records * RECORD_OVERHEAD) as u64)
 }
 
 /// What the server's messages have more on the wire than arithmetic has of this chain: not every server has each message in a

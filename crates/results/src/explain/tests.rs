@@ -176,3 +176,43 @@ fn what_is_no_arithmetic_says_so() {
             .contains("loss is luck")
     );
 }
+
+/// What a window has room for that a server in pieces needs is what such a server sends more, to the byte.
+#[test]
+fn a_window_for_a_server_that_writes_in_pieces_has_room_for_them() {
+    let cell = Cell::default();
+    for (chain, windows) in [
+        ("ml-dsa-44/intermediates=2/scts=2", [12, 13]),
+        ("ml-dsa-65/intermediates=2/scts=2", [16, 17]),
+        ("ml-dsa-87/intermediates=2/scts=2", [21, 22]),
+    ] {
+        let arm: Arm = format!("X25519MLKEM768/{chain}").parse().unwrap();
+        let window = window_that_saves(&arm, &cell).unwrap();
+        assert_eq!([window.at_once, window.in_pieces], windows, "{chain}");
+        let own = wire(&arm).unwrap();
+        let verify = own.bytes(Message::CertificateVerify) as usize;
+        let certificate = own.bytes(Message::Certificate) as usize;
+        let longer = super::wire::with(&own, certificate + IN_PIECES, verify);
+        let flights_of = |window| {
+            let cell = Cell {
+                initcwnd: window,
+                ..probe(&cell)
+            };
+            flights(&arm, &longer, &cell)
+        };
+        assert_eq!(flights_of(window.in_pieces), 1, "{chain}");
+        assert_eq!(flights_of(window.in_pieces - 1), 2, "{chain}");
+    }
+    let node: Arm = "X25519MLKEM768/ml-dsa-65/server=node".parse().unwrap();
+    let window = window_that_saves(&node, &cell).unwrap();
+    assert_eq!(window.to_string(), window.at_once.to_string());
+    let window = LargerWindow {
+        at_once: 12,
+        in_pieces: 13,
+    };
+    assert_eq!(window.to_string(), "12 (nginx: 13)");
+    assert_eq!(
+        window.supposed(),
+        "the first window is 12 segments (nginx: 13)"
+    );
+}

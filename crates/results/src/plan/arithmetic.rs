@@ -10,7 +10,7 @@ use lastbyte_link::Seed;
 use lastbyte_sizes::Resumption;
 
 use super::{Lever, Measured, Plan, Setting, Tale};
-use crate::explain::{Unknown, suppositions, without_certificates};
+use crate::explain::{Unknown, suppositions, window_that_saves_of, without_certificates};
 use crate::results::{Metric, Percentile, expected};
 use crate::row::{Dns, Lateness, Measurement, Outcome, Row, Times, TransportStats};
 use crate::study::{Arm, Cell};
@@ -44,6 +44,14 @@ impl Arithmetic {
             Some((lever, of(&setting).ok()?.measured))
         });
         let cells = [plan.planned.cell.clone()];
+        let Setting { arm, cell, .. } = &plan.planned;
+        let window = on_wire(arm).ok();
+        let window = window.and_then(|wire| window_that_saves_of(arm, &wire, cell));
+        let window = window.and_then(|window| {
+            let mut setting = plan.planned.clone();
+            setting.cell.initcwnd = window.at_once;
+            Some((window.supposed(), of(&setting).ok()?.measured))
+        });
         let supposed = suppositions(&plan.planned.arm, &cells).into_iter();
         let supposed = supposed.filter_map(|supposition| {
             let setting = Setting {
@@ -56,7 +64,7 @@ impl Arithmetic {
             today: of(&plan.today)?,
             planned: of(&plan.planned)?,
             levers: levers.collect(),
-            supposed: supposed.collect(),
+            supposed: window.into_iter().chain(supposed).collect(),
         })
     }
 

@@ -24,12 +24,12 @@ fn windows(arm: &Arm, own: &[usize], cells: &[Cell]) -> Option<(String, String)>
     let larger: Vec<Cell> = cells
         .iter()
         .map(|cell| Cell {
-            initcwnd: window,
+            initcwnd: window.at_once,
             ..cell.clone()
         })
         .collect();
     let then = change(own, &handshake_flights(arm, &larger)?, cells)?;
-    Some((format!("the first window is {window} segments"), then))
+    Some((window.supposed(), then))
 }
 
 /// The same of what is known: `own` is the arm's flights, for each of the cells.
@@ -94,7 +94,7 @@ fn change(own: &[usize], supposed: &[usize], cells: &[Cell]) -> Option<String> {
         false => String::new(),
     };
     Some(format!(
-        "the server's handshake takes {} and not {own}{place}: {}{than}",
+        "the server's handshake takes {} and not {own}{place}: {}{than} until the first byte",
         counted(**supposed, "flight"),
         match trips {
             1 => "a round trip ".to_owned(),

@@ -450,7 +450,7 @@ fn document(explained: &Explanation) -> Value {
                     "segment": segment,
                 })).collect::<Vec<_>>(),
             })).collect::<Vec<_>>(),
-            "larger_initcwnd": window.larger_window,
+            "larger_initcwnd": window.larger_window.map(|window| window.at_once),
             "room": window.edges.above.map(edge),
             "excess": window.edges.below.map(edge),
         })

@@ -582,8 +582,8 @@ mod answering {
             [
                 "At the median, SecP256r1MLKEM768/ml-dsa-65 adds one round trip (35.0 ms, +50 %) to the handshake, and as much to \
                  the first byte: 11 segments and not 2, where the window is 10; at 200KiB the last byte comes 17 % later.",
-                "If the first window is 12 segments, the server's handshake takes 1 flight and not 2: a round trip less (by \
-                 arithmetic)."
+                "If the first window is 12 segments (nginx: 13), the server's handshake takes 1 flight and not 2: a round trip \
+                 less until the first byte (by arithmetic)."
             ]
         );
         samples[3].engine.validity = invalid;

@@ -34,7 +34,7 @@ mod value;
 
 pub use arm::{ArmError, ArmProblem, NoKeys, Said};
 pub(crate) use arm::{Key as ArmKey, MOST_TICKETS};
-pub use assumption::{Assumption, assumptions};
+pub use assumption::{Assumption, IN_PIECES, assumptions};
 pub use beside::{KeptFile, StudyFolder};
 pub use blocks::{BlockId, Size};
 pub use cell::{CellError, Work, common, distinctions};

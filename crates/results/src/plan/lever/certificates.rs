@@ -1,6 +1,6 @@
 //! Fewer certificates on the wire.
 
-use super::{About, Kind, Lever, Unpulled, with};
+use super::{About, Asks, Kind, Lever, Unpulled, with};
 use crate::study::ArmChain;
 
 pub(super) const LEVER: Lever = Lever {
@@ -15,5 +15,6 @@ pub(super) const LEVER: Lever = Lever {
             ArmChain::Made(_) => with(setting, "intermediates", "0"),
         },
         words: |_| "no intermediate, to clients that have it".to_owned(),
+        asks: Asks::Clients,
     },
 };

@@ -2,7 +2,7 @@
 
 use lastbyte_link::Probability;
 
-use super::{About, Kind, Lever, Unpulled};
+use super::{About, Asks, Kind, Lever, Unpulled};
 
 pub(super) const LEVER: Lever = Lever {
     name: "edge",
@@ -20,5 +20,6 @@ pub(super) const LEVER: Lever = Lever {
             nearer.ok_or(Unpulled::NoRtt)
         },
         words: |amounts| format!("{} of each RTT", amounts.rtt_share),
+        asks: Asks::Server,
     },
 };

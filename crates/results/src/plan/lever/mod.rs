@@ -88,9 +88,19 @@ enum Kind {
         pull: fn(&Setting, &Amounts) -> Result<Setting, Unpulled>,
         /// How far it is pulled, in words.
         words: fn(&Amounts) -> String,
+        /// Who has to do something for it.
+        asks: Asks,
     },
     /// The chain comes another way.
     Reduction(&'static Reduction),
+}
+
+/// Who has to do something, for a lever to be pulled.
+enum Asks {
+    /// The server alone.
+    Server,
+    /// Clients, too: they have to have something, and to say so.
+    Clients,
 }
 
 /// Those that are no way to send less of a chain.
@@ -192,9 +202,17 @@ impl Lever {
         }
     }
 
-    /// Whether less of the chain is sent with it, so that clients must know of it.
+    /// Whether it is a way to send less of the chain.
     pub fn is_reduction(&self) -> bool {
         matches!(self.kind, Kind::Reduction(_))
+    }
+
+    /// Whether it asks something of clients, and not of the server alone.
+    pub fn asks_clients(&self) -> bool {
+        match &self.kind {
+            Kind::Own { asks, .. } => matches!(asks, Asks::Clients),
+            Kind::Reduction(_) => true,
+        }
     }
 
     /// How far it is pulled, in words.

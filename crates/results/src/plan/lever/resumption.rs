@@ -1,6 +1,6 @@
 //! More connections that resume.
 
-use super::{About, Kind, Lever, Unpulled, with};
+use super::{About, Asks, Kind, Lever, Unpulled, with};
 use crate::study::Sessions;
 
 pub(super) const LEVER: Lever = Lever {
@@ -29,5 +29,6 @@ pub(super) const LEVER: Lever = Lever {
             }
         },
         words: |amounts| format!("resumption by {}", amounts.resumes),
+        asks: Asks::Server,
     },
 };

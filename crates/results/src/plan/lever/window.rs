@@ -1,6 +1,6 @@
 //! A larger initial window at the server.
 
-use super::{About, Kind, Lever, Unpulled};
+use super::{About, Asks, Kind, Lever, Unpulled};
 use crate::plan::Setting;
 
 pub(super) const LEVER: Lever = Lever {
@@ -18,5 +18,6 @@ pub(super) const LEVER: Lever = Lever {
             Ok(setting)
         },
         words: |amounts| format!("a window of {} segments", amounts.initcwnd),
+        asks: Asks::Server,
     },
 };

@@ -66,20 +66,18 @@ fn hidden(
     representative: Percentile,
     latest: Percentile,
 ) -> Option<String> {
-    let [_, (metric, cells)] = asked(summary);
+    let [_, (metric, mut cells)] = asked(summary);
+    cells.retain(|cell| cell.cell.has_loss() || cell.cell.has_jitter());
     let told = |percentile| {
         let all = Differences::new(&cells, label, metric, percentile, summary.critical)?;
         Some(all.measured.iter().map(|one| one.told).collect::<Vec<_>>())
     };
     let (usual, latest_told) = (told(representative)?, told(latest)?);
-    let is_hidden = cells
-        .iter()
-        .any(|cell| cell.cell.has_loss() || cell.cell.has_jitter())
-        && usual.contains(&Told::Shown)
-        && latest_told.iter().all(|told| *told == Told::NotShown);
+    let is_hidden =
+        usual.contains(&Told::Shown) && latest_told.iter().all(|told| *told == Told::NotShown);
     is_hidden.then(|| {
         format!(
-            "At {latest}, no difference was shown in the {}: where packets are lost or late, luck decides more there than {label} \
+            "At {latest}, no difference was shown in the {} where packets are lost or late: luck decides more there than {label} \
              does, in {} connections of each.",
             text::metric(metric),
             cells.first().and_then(|cell| cell.baseline()).map_or(0, |arm| arm.connections),

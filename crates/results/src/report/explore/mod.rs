@@ -92,10 +92,10 @@ const SCALES: Scales = Scales {
 };
 
 /// A question worth asking: what the address says, and in words.
-const TRIES: [(&str, &str); 8] = [
+const TRIES: [(&str, &str); 9] = [
     (
         "baseline=x25519/ecdsa-p256&against=X25519MLKEM768/ml-dsa-65&rtt=35ms&rate=1gbit&initcwnd=10&data=50KiB",
-        "ML-DSA-65, and a usual window",
+        "ML-DSA-65, one intermediate, and a usual window",
     ),
     (
         "baseline=x25519/ecdsa-p256&against=X25519MLKEM768/ml-dsa-65&rtt=35ms&rate=1gbit&initcwnd=12&data=50KiB",
@@ -103,7 +103,11 @@ const TRIES: [(&str, &str); 8] = [
     ),
     (
         "baseline=x25519/ecdsa-p256&against=X25519MLKEM768/ml-dsa-44&rtt=35ms&rate=1gbit&initcwnd=10&data=50KiB",
-        "ML-DSA-44 just fits",
+        "ML-DSA-44, one intermediate, just fits",
+    ),
+    (
+        "baseline=X25519MLKEM768/ml-dsa-44&against=X25519MLKEM768/ml-dsa-44:12658B&rtt=35ms&rate=1gbit&initcwnd=10&data=50KiB",
+        "… and 4 KB more do not",
     ),
     (
         "baseline=X25519MLKEM768/ml-dsa-44/delivery=mtc-landmark&against=X25519MLKEM768/ml-dsa-44&rtt=35ms&rate=1gbit&initcwnd=10&data=20KiB",
@@ -150,16 +154,13 @@ struct Data<'a> {
 struct Site {
     /// Bytes of payload of each record of its response; 0 where the first one fills a segment.
     record: u16,
-    /// Bytes on the wire of the tickets before its response.
-    tickets: u32,
-    /// The writes that those leave in.
-    ticket_writes: Vec<u32>,
-    /// The first ones that its response leaves in, of which the last repeats.
-    response_writes: Vec<u32>,
+    /// Its tickets before its response, and how that leaves, as questions have them.
+    tickets: Vec<f64>,
+    response: Vec<f64>,
     /// What an arm of the laboratory has for all of that.
     words: String,
-    /// How a host of the laboratory writes such a response; none where that is usual, or can't be.
-    writes: Option<String>,
+    /// What hosts of the laboratory have besides.
+    hosts: Vec<(&'static str, String)>,
 }
 
 impl Site {
@@ -169,21 +170,27 @@ impl Site {
             RecordSize::Fixed(payload) => payload,
         };
         let [records, tickets] = [
-            // A host that has writes of its own makes a record of each.
-            ("record_size", probe.writes.map_or(u32::from(record), |_| 0)),
+            // A host that has settings of its own makes a record of each write.
+            (
+                "record_size",
+                probe.sends.as_ref().map_or(u32::from(record), |_| 0),
+            ),
             ("tickets", probe.tickets),
         ]
         .map(|(key, value)| match value {
             0 => String::new(),
             value => format!("/{key}={value}"),
         });
+        let seen = &probe.chain.seen;
+        let settings = probe.sends.iter().flat_map(|host| &host.settings);
         Site {
             record,
-            tickets: probe.chain.seen.ticket_wire_bytes().unwrap_or(0),
-            ticket_writes: sizes_of_transfer(probe.chain.seen.tickets.as_ref()),
-            response_writes: sizes_of_transfer(probe.chain.seen.response.as_ref()),
+            tickets: sent(seen.tickets.as_ref(), 0),
+            response: sent(seen.response.as_ref(), record),
             words: records + &tickets,
-            writes: probe.writes.map(|writes| writes.to_string()),
+            hosts: settings
+                .map(|(parameter, value)| (parameter.name(), value.clone()))
+                .collect(),
         }
     }
 }
@@ -248,9 +255,10 @@ fn sizes_of(writes: Option<&Writes>) -> Vec<u32> {
     writes.map_or_else(Vec::new, |writes| writes.sizes().to_vec())
 }
 
-/// The same of a transfer, as far as it was seen.
-fn sizes_of_transfer(transfer: Option<&Transfer>) -> Vec<u32> {
-    sizes_of(transfer.and_then(|transfer| transfer.writes.as_ref()))
+/// What was seen to be sent, as questions have it.
+fn sent(transfer: Option<&Transfer>, record: u16) -> Vec<f64> {
+    let sent = transfer.map(|transfer| lastbyte_explore::Sent::of(transfer, record));
+    sent.unwrap_or_default().numbers()
 }
 
 fn body(data: &Data<'_>, probe: Option<&Probe>) -> Markup {
@@ -304,7 +312,7 @@ fn body(data: &Data<'_>, probe: Option<&Probe>) -> Markup {
             }
             p.caption { "Lines are packets; thin ones are acknowledgements. Those that leave together would be one line, and are drawn side by side."
                 span.keys {
-                    i.k-chain {} "Certificate" i.k-other {} "other messages of the server" i.k-response {} (match data.site.tickets { 0 => "response", _ => "tickets, response" }) i.k-waits {} "the server waits"
+                    i.k-chain {} "Certificate" i.k-other {} "other messages of the server" i.k-response {} (match data.site.tickets.first() { Some(bytes) if *bytes > 0.0 => "tickets, response", _ => "response" }) i.k-waits {} "the server waits"
                 } }
             table #numbers {}
         }

@@ -37,8 +37,7 @@ function explorer(data, engine) {
   }
   const network = state => ({
     rtt: state.rtt, rate: state.rate, initcwnd: state.initcwnd, mss: data.mss, payload: state.data, request: data.request,
-    record: data.site.record, tickets: data.site.tickets, ticket_writes: data.site.ticket_writes,
-    response_writes: data.site.response_writes,
+    tickets: data.site.tickets, response: data.site.response,
   });
   // Of a response that is larger, the first byte comes no later.
   const most = 2 * data.mss + data.site.record;
@@ -208,8 +207,7 @@ function explorer(data, engine) {
     const mtu = data.mtu ? [["mtu", `${data.mtu}`]] : [];
     // What is drawn has them: of Linux's own, a shorter response does not come as the beginning of a longer one does.
     const buffers = ["buffers", "large"];
-    const hosts = data.site.writes ? [buffers, ["writes", data.site.writes]] : [buffers];
-    const network = [...options(state), ...mtu, ...hosts].map(([key, value]) => `--${key} ${value}`).join(" ");
+    const network = [...options(state), ...mtu, buffers, ...data.site.hosts].map(([key, value]) => `--${key} ${value}`).join(" ");
     // One and the same is compared with nothing.
     const question = baseline === against ? `explain ${baseline}` : `compare --baseline ${baseline} --against ${against}`;
     // Arms have what they say here, as in a study.

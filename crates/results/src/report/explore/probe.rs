@@ -5,8 +5,9 @@ use lastbyte_sizes::{Group, Host, KeyAlgorithm, framing};
 use thiserror::Error;
 
 use super::sizes::MOST_CERTIFICATES;
+use crate::explain::response::{self, HostResponse};
 use crate::explain::{self, OwnChain, USUAL_GROUP};
-use crate::study::{Arm, RecordSize, Writes};
+use crate::study::{Arm, RecordSize};
 
 /// A server as it was seen.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,8 +32,10 @@ pub struct Probe {
     pub hello_retry: HelloRetry,
     /// How it cuts its response into records.
     pub record_size: RecordSize,
-    /// How a host of the laboratory writes such a response; none where that is usual, or can't be.
-    pub writes: Option<Writes>,
+    /// How a host of the laboratory sends such a response; none where that is usual, or can't be.
+    pub sends: Option<HostResponse>,
+    /// What else it does with its responses that others don't.
+    pub unusual: Vec<String>,
     /// How many tickets come before the response, as far as an arm can have them. Their bytes are the chain's.
     pub tickets: u32,
     /// Bytes of payload of the response, if there was one.
@@ -173,13 +176,13 @@ impl Probe {
         let rate = (rate * 1e6).floor() / 1e6;
         let mss = drawn("The segment", document.mss.map(f64::from), MSS).map(whole);
         let segment = mss.map_or(framing::MSS, |mss| mss as usize);
-        let response = explain::payload(document, segment).map(|bytes| bytes.0 as f64);
+        let payload = explain::payload(document, segment).map(|bytes| bytes.0 as f64);
         Ok(Probe {
             rtt_ms: drawn("The round trip", document.rtt_ms.map(millionths), RTT),
             rate_mbit: drawn("The rate", Some(rate), RATE).unwrap_or(rate),
             initial_window: drawn("The initial window", Some(window.into()), WINDOW).map(whole),
             mss,
-            response: drawn("The response", response, RESPONSE).map(|bytes| bytes as u64),
+            response: drawn("The response", payload, RESPONSE).map(|bytes| bytes as u64),
             host: host.clone(),
             group,
             chain,
@@ -189,7 +192,8 @@ impl Probe {
                 false => HelloRetry::No,
             },
             record_size: explain::record_size(document),
-            writes: explain::host_writes(document),
+            sends: response::host(document),
+            unusual: response::unusual(document),
             tickets: explain::tickets(document),
             notes,
         })
@@ -214,20 +218,7 @@ impl Probe {
                 "sends {tickets} bytes of tickets before its response"
             ));
         }
-        if let RecordSize::Fixed(payload) = self.record_size {
-            let bytes = usize::from(payload) + framing::RECORD_OVERHEAD;
-            does.push(format!(
-                "begins its response with a record of {bytes} bytes, for all of which the first byte waits"
-            ));
-        }
-        let writes = super::sizes_of_transfer(self.chain.seen.response.as_ref());
-        let writes: Vec<String> = writes.iter().map(u32::to_string).collect();
-        if !writes.is_empty() {
-            does.push(format!(
-                "writes its response in pieces, the last size again and again ({} bytes), each of which can end with a segment that is not full",
-                writes.join(", ")
-            ));
-        }
+        does.extend(self.unusual.iter().cloned());
         match does.split_last() {
             None => String::new(),
             Some((only, [])) => format!("Its server {only}. That is drawn with any chain."),

@@ -88,15 +88,29 @@ impl Planned<'_> {
             )
         });
         Some(format!(
-            "With {} in place of {}, {} of connections{} wait more than {FELT} longer for their {}; {} wait at least a round \
-             trip longer.",
+            "With {} in place of {}, {} of connections{} wait more than {FELT} longer for their {}{}; {} wait at least a \
+             round trip longer.",
             self.plan.planned.arm.name,
             self.plan.today.arm.name,
             share(slower(all, FELT).connections),
             resumed.unwrap_or_default(),
             metric(self.tale.metric),
+            self.of_each_class().unwrap_or_default(),
             share(slower(all, Step::RoundTrips(1)).connections),
         ))
+    }
+
+    /// ` (fibre 0.0 %, lte 56.1 %)`: how many of each class, as those of all may be of one alone; where they are few enough to name.
+    fn of_each_class(&self) -> Option<String> {
+        const NAMED: std::ops::RangeInclusive<usize> = 2..=4;
+        let planned = self.tale.planned.iter();
+        let classes = planned.filter_map(|waiting| Some((waiting.class.as_ref()?, waiting)));
+        let classes = classes.map(|(class, waiting)| {
+            let share = slower(waiting, FELT).connections.value;
+            format!("{class} {}", share_alone(share))
+        });
+        let classes: Vec<String> = classes.collect();
+        (NAMED.contains(&classes.len())).then(|| format!(" ({})", classes.join(", ")))
     }
 
     /// Where the answer comes from, if nothing was measured.
@@ -165,7 +179,7 @@ impl Planned<'_> {
         let best = levers
             .iter()
             .filter(|(_, mean, _)| mean.value >= AS_MUCH * most.value);
-        let (ways, own): (Vec<_>, Vec<_>) = best.partition(|(lever, ..)| lever.is_reduction());
+        let (ways, own): (Vec<_>, Vec<_>) = best.partition(|(lever, ..)| lever.asks_clients());
         let told = |(lever, mean, left): &&(&Lever, Estimate<f64>, Slower)| {
             format!(
                 "{}, {} ms ({} still wait more than {FELT} longer than today)",

@@ -75,12 +75,33 @@ fn told(tell: impl Fn(&Planned<'_>) -> String) -> String {
 
 #[test]
 fn in_a_terminal() {
-    let text = told(|planned| super::text(planned, Screen::PLAIN));
+    let text = told(|planned| super::text(planned, None, Screen::PLAIN));
     assert!(
         text.lines().all(|line| line.chars().count() <= 100),
         "{text}"
     );
     insta::assert_snapshot!(text);
+}
+
+/// What arithmetic said before is not said twice: only that it was measured.
+#[test]
+fn what_was_printed_is_not_printed_again() {
+    let after = |more: f64| {
+        told(|planned| {
+            let mut tale = planned.tale.clone();
+            for slower in &mut tale.planned[0].slower {
+                slower.connections.value += more;
+            }
+            let before = Planned {
+                tale: &tale,
+                ..planned.clone()
+            };
+            super::text(planned, Some(&before), Screen::PLAIN)
+        })
+    };
+    let (same, other) = (after(0.0), after(0.1));
+    assert!(same.starts_with("Measured, it is the same."), "{same}");
+    assert!(other.starts_with("Measured: With "), "{other}");
 }
 
 /// With loss, a lever that gains can have others wait: what it "leaves" is never more than there were.

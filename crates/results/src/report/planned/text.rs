@@ -6,18 +6,30 @@ use super::super::waiting::{Waits, WaitsRow};
 use super::{FELT, Origin, Planned, known, legend, share, slower};
 use crate::plan::Because;
 
-/// What arithmetic says at once: who waits, without the rest of the answer.
+/// What arithmetic says at once: who waits, and what would turn that, without the rest of the answer.
 pub fn first(planned: &Planned<'_>, screen: Screen) -> String {
-    let sentences = planned.by_arithmetic().into_iter().chain(planned.verdict());
+    let sentences = [
+        planned.by_arithmetic(),
+        planned.verdict(),
+        planned.supposed(),
+    ];
+    let sentences = sentences.into_iter().flatten();
     let sentences = sentences.map(|sentence| screen.wrap(&sentence, 0) + "\n");
     sentences.collect::<String>() + "\n"
 }
 
 /// The answer, how many wait and how long, what would win it back, and what was taken for granted: text of at
-/// most 100 columns.
-pub fn text(planned: &Planned<'_>, screen: Screen) -> String {
+/// most 100 columns. `printed` is what arithmetic said before, if it did: a verdict that is the same is not repeated.
+pub fn text(planned: &Planned<'_>, printed: Option<&Planned<'_>>, screen: Screen) -> String {
     let mut out = String::new();
+    let verdict = planned.verdict();
+    let before = printed.and_then(|printed| printed.verdict());
     for sentence in planned.answer() {
+        let sentence = match (&before, verdict.as_ref() == Some(&sentence)) {
+            (Some(before), true) if *before == sentence => "Measured, it is the same.".to_owned(),
+            (Some(_), true) => format!("Measured: {sentence}"),
+            _ => sentence,
+        };
         out.push_str(&screen.wrap(&sentence, 0));
         out.push('\n');
     }

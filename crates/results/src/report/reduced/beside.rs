@@ -236,12 +236,22 @@ impl Entry {
         later.max_by(|(_, _, one), (_, _, other)| one.share.total_cmp(&other.share))
     }
 
-    /// `-35.0 / 0`, of one network.
+    /// Whether nothing but the handshake is transferred over it: there is no first byte, and the last one is the handshake's.
+    pub(super) fn is_handshake_alone(&self, network: usize) -> bool {
+        let changes = self.changes.get(network);
+        changes.is_some_and(|changes| matches!(**changes, [None, Some(_)]))
+    }
+
+    /// `-35.0 / 0`, of one network; of the handshake alone, only what is there.
     pub(super) fn change(&self, network: usize) -> String {
         let Some(changes) = self.changes.get(network) else {
             return "-".to_owned();
         };
-        let texts = changes.iter().map(|change| match change {
+        let known = match self.is_handshake_alone(network) {
+            true => changes.get(1..).unwrap_or_default(),
+            false => changes,
+        };
+        let texts = known.iter().map(|change| match change {
             None => "-".to_owned(),
             Some(change) if change.felt() == 0.0 => "0".to_owned(),
             Some(change) => {

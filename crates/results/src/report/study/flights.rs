@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use std::time::Duration;
 
 use lastbyte_flights::Timeline;
-use lastbyte_link::{Bytes, Side, counted};
+use lastbyte_link::{Bytes, ETHERNET_HEADER, Side, counted};
 use lastbyte_sizes::Message;
 use maud::{Markup, PreEscaped, html};
 
@@ -26,9 +26,6 @@ const WIDTHS: [(&str, f64); 2] = [("wide", 960.0), ("narrow", 328.0)];
 
 /// How much wider bold text is.
 const BOLD: f64 = 1.1;
-
-/// Ethernet, IPv4 and TCP with timestamps, in bytes.
-const HEADERS: usize = 66;
 
 /// Arms over one cell, explained; the first one is the baseline.
 struct Explained {
@@ -467,7 +464,8 @@ fn sending(cell: &Cell, step: &Step) -> Duration {
         Side::Client => cell.link.forward.rate,
         Side::Server => cell.link.backward.rate,
     };
-    let bytes = step.flight.bytes + HEADERS * step.flight.segments as usize;
+    let headers = cell.hosts.headers() + ETHERNET_HEADER;
+    let bytes = step.flight.bytes + headers * step.flight.segments as usize;
     rate.map_or(Duration::ZERO, |rate| rate.serialisation(bytes))
 }
 

@@ -1,0 +1,161 @@
+//! How a server sends its responses, as a probe saw it: for arithmetic, for the laboratory, and in words.
+
+use lastbyte_exchange::Records;
+use lastbyte_link::Bytes;
+use lastbyte_probe::Document;
+use lastbyte_sizes::framing::{MAX_PLAINTEXT, MSS, RECORD_OVERHEAD};
+
+use crate::study::exchange::records_over;
+use crate::study::{Parameter, RecordSize, Writes};
+
+/// How a server cuts its responses into records. One that begins with a record of several segments has clients wait for all of
+/// them; of others the first segment tells, whatever comes behind it.
+pub fn record_size(document: &Document) -> RecordSize {
+    let segment = document.mss.map_or(MSS, |mss| mss as usize);
+    let first = document
+        .response
+        .as_ref()
+        .and_then(|response| response.first_record_wire_bytes)
+        .filter(|bytes| *bytes > segment)
+        .map(|bytes| bytes.saturating_sub(RECORD_OVERHEAD).min(MAX_PLAINTEXT));
+    match first.and_then(|payload| u16::try_from(payload).ok()) {
+        Some(payload) => RecordSize::Fixed(payload),
+        None => RecordSize::FirstSegment,
+    }
+}
+
+/// What of the response that came is payload, over segments of so many bytes; none where none came.
+pub fn payload(document: &Document, mss: usize) -> Option<Bytes> {
+    let wire_bytes = document.response.as_ref()?.wire_bytes;
+    let Records { first, later } = records_over(record_size(document), mss);
+    let first = (first + RECORD_OVERHEAD).min(wire_bytes);
+    let rest = wire_bytes - first;
+    let records = usize::from(first > 0) + rest.div_ceil(later + RECORD_OVERHEAD);
+    let payload = wire_bytes.saturating_sub(records * RECORD_OVERHEAD);
+    Some(Bytes(payload as u64))
+}
+
+/// How a host of the laboratory sends such a response where it has to do otherwise than usual.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HostResponse {
+    /// What the cell says of it. Such a host makes a record of each write, so an arm says nothing of records.
+    pub settings: Vec<(Parameter, String)>,
+    /// Payload of as many bytes on the wire as came.
+    pub data: Bytes,
+}
+
+/// How a host of the laboratory sends the response that came; none where that is as usual, or none of a host.
+pub fn host(document: &Document) -> Option<HostResponse> {
+    let payload = |bytes: &usize| format!("{}B", bytes.saturating_sub(RECORD_OVERHEAD));
+    let writes: Vec<String> = first_writes(document).iter().map(payload).collect();
+    let writes: Writes = writes.join("+").parse().ok()?;
+    let wire_bytes = document.response.as_ref().map_or(0, |seen| seen.wire_bytes);
+    let (mut left, mut records) = (wire_bytes, 0);
+    while left > 0 {
+        let payload = writes.size(records).map_or(MAX_PLAINTEXT, usize::from);
+        left = left.saturating_sub(payload + RECORD_OVERHEAD);
+        records += 1;
+    }
+    Some(HostResponse {
+        settings: vec![(Parameter::WRITES, writes.to_string())],
+        data: Bytes(wire_bytes.saturating_sub(records * RECORD_OVERHEAD) as u64),
+    })
+}
+
+/// What of the response the laboratory's host does otherwise: a line, or nothing.
+pub fn otherwise(document: &Document) -> String {
+    match (first_writes(document), host(document)) {
+        ([], _) | (_, Some(_)) => String::new(),
+        (sizes, None) => format!(
+            "response: this site's leaves{}; the laboratory's server makes writes of one record, and here one of all\n",
+            in_first_writes(sizes)
+        ),
+    }
+}
+
+/// How the response left, behind how many bytes it has: ` in writes of 1208, 2394 B`.
+pub fn manner(document: &Document) -> String {
+    let response = document.response.as_ref();
+    let writes = response.and_then(|response| response.writes.as_ref());
+    writes.map_or_else(String::new, |writes| {
+        in_first_writes(&writes.first) + about(writes.is_certain)
+    })
+}
+
+/// What is supposed of the response, a line each: of its first record, which its first byte waits for, and of its writes, each of
+/// which can end with a segment that is not full.
+pub fn supposed(document: &Document) -> String {
+    let Some(response) = &document.response else {
+        return String::new();
+    };
+    let record = match (response.first_record_wire_bytes, record_size(document)) {
+        (Some(bytes), RecordSize::Fixed(_)) => format!(
+            "the first byte waits for all of the first record, which was seen to have {bytes} B\n"
+        ),
+        (Some(_), RecordSize::FirstSegment) => String::new(),
+        (None, _) => "the first record is supposed to fit a segment, as its length was not seen: probe again, as the \
+                      first byte waits for all of it\n"
+            .to_owned(),
+    };
+    let writes = match &response.writes {
+        Some(writes) if writes.is_certain => "",
+        Some(writes) if !writes.first.is_empty() => {
+            "in which writes the response leaves is not sure: others fit what came as well, and each can need a segment more or less\n"
+        }
+        _ => {
+            "the response is supposed to leave in one write, as no others were seen: each that there is can need a segment more\n"
+        }
+    };
+    record + writes
+}
+
+/// What a server does with its response that others don't, as what it `does`.
+pub fn unusual(document: &Document) -> Vec<String> {
+    let mut does = Vec::new();
+    if let RecordSize::Fixed(payload) = record_size(document) {
+        let bytes = usize::from(payload) + RECORD_OVERHEAD;
+        does.push(format!(
+            "begins its response with a record of {bytes} bytes, for all of which the first byte waits"
+        ));
+    }
+    let writes = first_writes(document);
+    let writes: Vec<String> = writes.iter().map(usize::to_string).collect();
+    if !writes.is_empty() {
+        does.push(format!(
+            "writes its response in pieces, the last size again and again ({} bytes), each of which can end with a segment that is not full",
+            writes.join(", ")
+        ));
+    }
+    does
+}
+
+/// The first writes of the response, of which the last repeats; none where it is one, or where that is not known.
+fn first_writes(document: &Document) -> &[usize] {
+    let response = document.response.as_ref();
+    let writes = response.and_then(|response| response.writes.as_ref());
+    writes.map_or(&[], |writes| &writes.first)
+}
+
+/// That something leaves in writes of these sizes.
+pub fn in_writes(sizes: &[usize]) -> String {
+    match sizes {
+        [] | [_] => " in one write".to_owned(),
+        sizes => {
+            let sizes: Vec<String> = sizes.iter().map(usize::to_string).collect();
+            format!(" in writes of {} B", sizes.join(", "))
+        }
+    }
+}
+
+/// That something leaves so, of which the last size repeats.
+fn in_first_writes(sizes: &[usize]) -> String {
+    match sizes {
+        [size] => format!(" in writes of {size} B each"),
+        sizes => in_writes(sizes),
+    }
+}
+
+/// How sure that is.
+pub fn about(is_certain: bool) -> &'static str {
+    if is_certain { "" } else { ", as it seems" }
+}
