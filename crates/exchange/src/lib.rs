@@ -9,7 +9,6 @@ mod negotiated;
 mod tests;
 mod transfer;
 mod transport;
-mod writes;
 
 use std::time::Duration;
 
@@ -17,9 +16,8 @@ use lastbyte_sizes::Message;
 
 pub use handshake::{FailedAttempt, Handshake, HandshakeFlight};
 pub use negotiated::{ChainSignal, Compression, EarlyData, HelloDigest, Negotiated, Resumption};
-pub use transfer::{Cut, Records, Transfer};
+pub use transfer::{Cut, Records, Then, Transfer, Unit, Writes};
 pub use transport::{Framed, Tcp, Transport};
-pub use writes::{Then, Unit, Writes};
 
 /// One connection, and the one before it if that failed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -1,9 +1,9 @@
 //! What a probe found, as a file says it.
 
+mod answer;
 mod exchange;
-mod response;
 
-pub use response::ResponseSeen;
+pub use answer::{Answered, ResponseSeen, TicketsSeen};
 
 use lastbyte_link::visible;
 use lastbyte_sizes::KeyAlgorithm;
@@ -201,13 +201,9 @@ pub struct TlsSeen {
     pub alpn: Option<String>,
     /// Session tickets on the first connection.
     pub tickets: u32,
-    /// Of those on the wire, between its handshake and its response; none where that was not seen, and then they are in the
-    /// response's bytes. Those that left with the handshake are in that one's.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub ticket_wire_bytes: Option<u32>,
-    /// The writes in which those left the server; none where they left with the response, or nobody could tell.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub ticket_writes: Vec<usize>,
+    /// How those came that answer the client's Finished.
+    #[serde(flatten)]
+    pub tickets_seen: TicketsSeen,
     /// Bytes of early data that its tickets allow.
     pub max_early_data: u32,
     /// Whether a second connection could resume the first; none if that was not tried.
@@ -490,7 +486,7 @@ impl Document {
         });
         let response = response.iter().flat_map(ResponseSeen::numbers);
         let writes = tls.writes.iter().flat_map(|writes| &writes.first);
-        let writes = writes.chain(&tls.ticket_writes).map(|bytes| Number {
+        let writes = writes.map(|bytes| Number {
             least: 1.0,
             ..Number::bytes("tls.writes", *bytes, MOST_FLIGHT)
         });
@@ -531,11 +527,6 @@ impl Document {
             ),
             Number::counted("tls.tickets", tls.tickets, MOST_SEGMENTS),
             Number::counted(
-                "tls.ticket_wire_bytes",
-                tls.ticket_wire_bytes.unwrap_or_default(),
-                MOST_FLIGHT,
-            ),
-            Number::counted(
                 "tls.encrypted_extensions_bytes",
                 tls.encrypted_extensions_bytes.unwrap_or_default(),
                 MOST_FLIGHT,
@@ -572,6 +563,7 @@ impl Document {
         .into_iter()
         .chain(window)
         .chain(writes)
+        .chain(tls.tickets_seen.numbers())
         .chain(response)
         .chain(edges)
     }

@@ -38,8 +38,8 @@ mod writes;
 pub use body::{Body, Cut};
 pub use connection::{Arrival, Connection, Counters, Event};
 pub use document::{
-    Certificate, ClientCertificate, Document, DocumentError, Edge, JSON_SCHEMA, Left, PathTold,
-    ResponseSeen, SCHEMA, Times, TlsSeen, VERSION, WindowSeen,
+    Answered, Certificate, ClientCertificate, Document, DocumentError, Edge, JSON_SCHEMA, Left,
+    PathTold, ResponseSeen, SCHEMA, TicketsSeen, Times, TlsSeen, VERSION, WindowSeen,
 };
 pub use findings::{Findings, Probe};
 pub use head::{Head, HeadError, MOST_HEAD, MOST_INTERIM, Response as ResponseHead};

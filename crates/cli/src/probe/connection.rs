@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use lastbyte_link::counted;
 use lastbyte_probe::{
-    Answer, AnswerWrites, Ask, Connection, Cut, Event, Head, HeadError, ResponseHead, answer_writes,
+    Answer, Answered, Ask, Connection, Cut, Event, Head, HeadError, ResponseHead,
 };
 use lastbyte_tls::observer::{MessageType, Observation, Observer, PlacedMessage, Side};
 use lastbyte_tls::{Alert, key_log, received_alert};
@@ -47,8 +47,8 @@ pub(super) struct Seen {
     pub(super) problems: Vec<X509VerifyResult>,
     pub(super) first_byte: Option<Duration>,
     pub(super) last_byte: Option<Duration>,
-    /// Bytes of each ticket between the server's Finished and its response, and how those two left, where both could be read.
-    pub(super) tickets: Option<(Vec<usize>, AnswerWrites)>,
+    /// The tickets and the response behind the server's Finished, where both could be read.
+    pub(super) answered: Option<Answered>,
     pub(super) response: Option<Response>,
     /// Why it did not come to its end, if it did not.
     pub(super) problem: Option<String>,
@@ -126,7 +126,7 @@ pub(super) fn connect(
         problems: tls.take_problems(),
         first_byte: None,
         last_byte: None,
-        tickets: None,
+        answered: None,
         response: None,
         problem: None,
         alert: None,
@@ -179,8 +179,7 @@ pub(super) fn connect(
             records,
             behind,
         };
-        let writes = answer_writes(&seen.connection, answer);
-        seen.tickets = Some((tickets, writes));
+        seen.answered = Some(Answered::new(&seen.connection, answer));
     }
     // Whether the server hears of it is its own affair.
     let _ = stream.shutdown();

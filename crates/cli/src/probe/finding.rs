@@ -7,8 +7,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 use lastbyte_pki::openssl_reason;
 use lastbyte_probe::{
-    Certainty, ClientCertificate, Document, Limits, PathTold, Probe, ResponseSeen, SCHEMA, Times,
-    TlsSeen, VERSION, WindowSeen,
+    Answered, Certainty, ClientCertificate, Document, Limits, PathTold, Probe, ResponseSeen,
+    SCHEMA, TicketsSeen, Times, TlsSeen, VERSION, WindowSeen,
 };
 use lastbyte_tls::names;
 use lastbyte_tls::observer::Message;
@@ -279,12 +279,12 @@ fn document(
     let [rate_mbit, rate_at_least_mbit] = path
         .and_then(|path| path.rate)
         .map_or([None, None], lastbyte_probe::RateSeen::told);
-    let answered = first.tickets.as_ref().map(|(_, writes)| writes);
-    let early_tickets = answered.map_or(0, |writes| writes.early_tickets);
+    let answered = first.answered.as_ref();
+    let of_handshake = answered.map_or(0, Answered::of_handshake);
     let server_flight = observation.flights.iter().rev();
     let server_flight = server_flight
         .filter(|flight| flight.sender == lastbyte_tls::observer::Side::Server)
-        .map(|flight| flight.wire_bytes + early_tickets)
+        .map(|flight| flight.wire_bytes + of_handshake)
         .next()
         .filter(|_| is_new);
     let client_hello = observation.flights.first().map(|flight| flight.wire_bytes);
@@ -349,11 +349,7 @@ fn document(
             client_certificate,
             client_hello_wire_bytes: client_hello.unwrap_or_default(),
             server_flight_wire_bytes: server_flight.unwrap_or_default(),
-            ticket_wire_bytes: (first.tickets.as_ref()).and_then(|(tickets, _)| {
-                let bytes = tickets.iter().sum::<usize>().checked_sub(early_tickets)?;
-                u32::try_from(bytes).ok()
-            }),
-            ticket_writes: answered.map_or_else(Vec::new, |writes| writes.tickets.clone()),
+            tickets_seen: answered.map_or_else(TicketsSeen::default, Answered::tickets),
             writes: server_flight.and_then(|bytes| lastbyte_probe::writes(connection, bytes)),
             distrusted,
             ..TlsSeen::default()

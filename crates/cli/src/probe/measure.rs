@@ -29,7 +29,7 @@ pub(super) fn measure(
         Ok(arm)
     });
     let arms = arms.collect::<Result<Vec<Arm>, Failure>>()?;
-    print(&(tickets(answer.document) + &response::otherwise(answer.document)))?;
+    print(&response::otherwise(answer.document))?;
     for question in questions(answer, &arms, networks) {
         let line = question.line();
         print(&format!("\n{}\n", line.join(" ")))?;
@@ -106,25 +106,6 @@ fn arm(
             .map_err(Failure::usage)?,
     };
     Ok((arm, told))
-}
-
-/// What of the site's tickets the laboratory's server does otherwise: a line, or nothing.
-fn tickets(document: &Document) -> String {
-    let tls = &document.tls;
-    let Some(bytes) = tls.ticket_wire_bytes.filter(|bytes| *bytes > 0) else {
-        return String::new();
-    };
-    let alone = match tls.ticket_writes.is_empty() {
-        true => "",
-        false => " in segments of their own",
-    };
-    let together = match response::host(document) {
-        None => "go on in the response's first segment",
-        Some(_) => "have segments of their own, but one write",
-    };
-    format!(
-        "tickets: this site's are {bytes} B{alone}; the laboratory's are as many, some 255 B each, and {together}\n"
-    )
 }
 
 /// The end-entity's key.

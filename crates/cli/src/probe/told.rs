@@ -224,14 +224,7 @@ fn resumption(document: &Document) -> String {
     match tls.tickets {
         0 => "no tickets".to_owned(),
         tickets => {
-            let bytes = tls.ticket_wire_bytes.filter(|bytes| *bytes > 0);
-            let bytes = bytes.map_or_else(String::new, |bytes| match tls.ticket_writes.len() {
-                0 => format!(" of {bytes} B on the wire"),
-                1 => format!(" of {bytes} B on the wire before the response"),
-                writes => {
-                    format!(" of {bytes} B on the wire before the response in {writes} segments")
-                }
-            });
+            let bytes = response::manner_of_tickets(document);
             format!("{}{bytes}{resumed}; {early}", counted(tickets, "ticket"))
         }
     }
@@ -270,18 +263,10 @@ fn response(document: &Document) -> String {
     let Some(response) = &document.response else {
         return "none".to_owned();
     };
-    let whole = match response.is_whole {
-        true => "",
-        false => ", as far as it was read",
-    };
-    let record = match response.first_record_wire_bytes {
-        Some(bytes) => format!(", of which {bytes} B are the first record"),
-        None => String::new(),
-    };
-    let manner = response::manner(document);
+    let (status, bytes) = (response.status, response.wire_bytes);
     format!(
-        "status {}, {} B on the wire{manner}{whole}{record}",
-        response.status, response.wire_bytes
+        "status {status}, {bytes} B on the wire{}",
+        response::manner(document)
     )
 }
 

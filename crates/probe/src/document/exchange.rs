@@ -34,10 +34,7 @@ impl From<&Document> for Exchange {
         let group = group.and_then(|name| name.parse::<Group>().ok());
         exchange.negotiated.group = group.map(Group::code_point);
         exchange.negotiated.certificates = some(document.chain.len());
-        let tickets = tls.ticket_wire_bytes.filter(|bytes| *bytes > 0);
-        exchange.tickets = tickets.map(|bytes| {
-            Transfer::seen(bytes as usize).in_writes(seen(Then::Rest, &tls.ticket_writes))
-        });
+        exchange.tickets = tls.tickets_seen.transfer();
         exchange.response = document.response.as_ref().map(Transfer::from);
         exchange
     }

@@ -1,4 +1,4 @@
-//! How a server sends its responses, as a probe saw it: for arithmetic, for the laboratory, and in words.
+//! How a server sends its tickets and its responses, as a probe saw it: for arithmetic, for the laboratory, and in words.
 
 use lastbyte_exchange::Records;
 use lastbyte_link::Bytes;
@@ -62,24 +62,62 @@ pub fn host(document: &Document) -> Option<HostResponse> {
     })
 }
 
-/// What of the response the laboratory's host does otherwise: a line, or nothing.
+/// What of the tickets and the response the laboratory's host does otherwise: a line each.
 pub fn otherwise(document: &Document) -> String {
-    match (first_writes(document), host(document)) {
+    let tickets = &document.tls.tickets_seen;
+    let of_tickets = tickets.wire_bytes.filter(|bytes| *bytes > 0);
+    let of_tickets = of_tickets.map_or_else(String::new, |bytes| {
+        let alone = match tickets.writes.is_empty() {
+            true => "",
+            false => " in segments of their own",
+        };
+        let together = match host(document) {
+            None => "go on in the response's first segment",
+            Some(_) => "have segments of their own, but one write",
+        };
+        format!(
+            "tickets: this site's are {bytes} B{alone}; the laboratory's are as many, some 255 B each, and {together}\n"
+        )
+    });
+    let of_response = match (first_writes(document), host(document)) {
         ([], _) | (_, Some(_)) => String::new(),
         (sizes, None) => format!(
             "response: this site's leaves{}; the laboratory's server makes writes of one record, and here one of all\n",
             in_first_writes(sizes)
         ),
-    }
+    };
+    of_tickets + &of_response
 }
 
-/// How the response left, behind how many bytes it has: ` in writes of 1208, 2394 B`.
-pub fn manner(document: &Document) -> String {
-    let response = document.response.as_ref();
-    let writes = response.and_then(|response| response.writes.as_ref());
-    writes.map_or_else(String::new, |writes| {
-        in_first_writes(&writes.first) + about(writes.is_certain)
+/// How the tickets left: ` of 510 B on the wire before the response in 2 segments`.
+pub fn manner_of_tickets(document: &Document) -> String {
+    let tickets = &document.tls.tickets_seen;
+    let bytes = tickets.wire_bytes.filter(|bytes| *bytes > 0);
+    bytes.map_or_else(String::new, |bytes| match tickets.writes.len() {
+        0 => format!(" of {bytes} B on the wire"),
+        1 => format!(" of {bytes} B on the wire before the response"),
+        writes => format!(" of {bytes} B on the wire before the response in {writes} segments"),
     })
+}
+
+/// How the response left, behind how many bytes it has: ` in writes of 1208, 2394 B, of which 1208 B are the first record`.
+pub fn manner(document: &Document) -> String {
+    let Some(response) = &document.response else {
+        return String::new();
+    };
+    let writes = response.writes.as_ref();
+    let writes = writes.map_or_else(String::new, |writes| {
+        in_first_writes(&writes.first) + about(writes.is_certain)
+    });
+    let whole = match response.is_whole {
+        true => "",
+        false => ", as far as it was read",
+    };
+    let record = match response.first_record_wire_bytes {
+        Some(bytes) => format!(", of which {bytes} B are the first record"),
+        None => String::new(),
+    };
+    format!("{writes}{whole}{record}")
 }
 
 /// What is supposed of the response, a line each: of its first record, which its first byte waits for, and of its writes, each of

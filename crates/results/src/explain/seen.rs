@@ -103,7 +103,7 @@ pub const SUPPOSED: [KeyAlgorithm; 3] = [
 /// How many tickets come before the response, as far as an arm can have them. Of an earlier probe they are in the response's
 /// bytes; those of some servers come with their handshake.
 pub fn tickets(document: &Document) -> u32 {
-    let bytes = document.tls.ticket_wire_bytes.unwrap_or_default();
+    let bytes = document.tls.tickets_seen.wire_bytes.unwrap_or_default();
     let tickets = if bytes > 0 { document.tls.tickets } else { 0 };
     tickets.min(MOST_TICKETS.into())
 }
