@@ -1,6 +1,7 @@
 //! What the results come to, in plain words.
 
 mod cause;
+mod loss;
 mod tail;
 
 pub(super) use cause::{Reason, parts};
@@ -54,6 +55,10 @@ pub(super) fn answer(summary: &Summary) -> Vec<String> {
         true => turns_of(&summary.experiment),
         false => Vec::new(),
     };
+    let losses = labels.iter();
+    let losses: Vec<String> = losses
+        .filter_map(|label| loss::loss(summary, label, percentile))
+        .collect();
     let of_arms = labels.into_iter().map(|label| match sentence(label) {
         Some(sentence) => format!("{at}, {label} {sentence}."),
         None => match invalid(summary, label) {
@@ -69,6 +74,7 @@ pub(super) fn answer(summary: &Summary) -> Vec<String> {
         .into_iter()
         .chain(waits(summary))
         .chain(of_arms)
+        .chain(losses)
         .chain(tails)
         .chain(turns)
         .collect()
@@ -264,15 +270,26 @@ const NO_HANDSHAKE: &str = "has no handshake that the browser reports";
 
 /// `adds one round trip (35.1 ms, +50 %) to the handshake, and as much to the first byte; at 200KiB the last byte comes 1.9 % later`
 fn compared(summary: &Summary, label: &str, percentile: Percentile) -> Option<String> {
-    let cells: Vec<_> = summary.cells.iter().collect();
+    // What loss makes of it is a sentence of its own.
+    let is_told = |cell: &&CellSummary| !cell.cell.has_loss() || !loss::is_compared(summary);
+    let cells: Vec<_> = summary.cells.iter().filter(is_told).collect();
     let differences =
         |cells: &[_], metric| Differences::new(cells, label, metric, percentile, summary.critical);
-    let (metric, cells_to_its_end, comes) = last(summary);
+    let (metric, mut cells_to_its_end, comes) = last(summary);
+    cells_to_its_end.retain(is_told);
     let last = differences(&cells_to_its_end, metric);
-    let last = last.map(|differences| last_clause(&differences, percentile, comes));
     let Some(handshake) = differences(&cells, Metric::Handshake) else {
+        let last = last.map(|differences| last_clause(&differences, percentile, comes));
         return joined(None, last);
     };
+    let last = last.map(|differences| {
+        let clause = last_clause(&differences, percentile, comes);
+        let because = match metric {
+            Metric::Ttlb => made_up_for(&handshake, &differences),
+            _ => "",
+        };
+        clause + because
+    });
     let first = differences(&cells_to_its_end, Metric::Ttfb).filter(|_| metric == Metric::Ttlb);
     let first = first.map_or(FirstByte::Absent, |first| FirstByte::new(&handshake, first));
     let clause = handshake_clause(&handshake, &first, &summary.experiment);
@@ -281,6 +298,34 @@ fn compared(summary: &Summary, label: &str, percentile: Percentile) -> Option<St
         first.clause(percentile).into_iter().chain(last),
     )
 }
+
+/// Why a round trip of the handshake's is gone by the last byte, where nothing is lost and it is gone everywhere: what was sent of a larger
+/// handshake, and acknowledged, has opened the window for the response.
+fn made_up_for(handshake: &Differences<'_>, last: &Differences<'_>) -> &'static str {
+    let ms =
+        |one: &Difference<'_>| 1e3 * (one.after.time.as_secs_f64() - one.before.time.as_secs_f64());
+    let is_made_up_for = |one: &Difference<'_>| {
+        let mut all = handshake.measured.iter();
+        let own = all.find(|own| std::ptr::eq(own.cell, one.cell));
+        let flights = [&one.before, &one.after].map(|side| flights(side.sample));
+        let [Some(before), Some(after)] = flights else {
+            return false;
+        };
+        let cell = &one.cell.cell;
+        let is_still = !cell.has_loss() && !cell.has_jitter();
+        is_still
+            && after.round_trips() > before.round_trips()
+            && own.is_some_and(|own| ms(one) < WORTH_PART_OF_HANDSHAKE * ms(own))
+            && one.increase.0 > 0.0
+    };
+    match !last.measured.is_empty() && last.measured.iter().all(is_made_up_for) {
+        true => ", as the larger handshake has opened the window",
+        false => "",
+    }
+}
+
+/// A last byte that has less than this part of what the handshake costs has made up for the rest.
+const WORTH_PART_OF_HANDSHAKE: f64 = 0.5;
 
 /// How the first byte differs, beside the handshake before it.
 enum FirstByte<'a> {

@@ -610,6 +610,46 @@ mod answering {
         );
     }
 
+    /// Whether a cost is larger where packets are lost is a sentence of its own, and the first one is about networks that lose none.
+    #[test]
+    fn of_networks_with_loss_and_without() {
+        let cells = vec![
+            cell("0%", "0B"),
+            cell("0%", "50KiB"),
+            cell("3%", "0B"),
+            cell("3%", "50KiB"),
+        ];
+        let experiment = experiment(&[CLASSICAL, HYBRID], cells, 100);
+        let of_loss = |slower: f64| {
+            let mut samples = samples(&experiment);
+            let is_one = |sample: &&mut Sample| sample.cell == 3 && sample.arm == 1;
+            let rows = samples.iter_mut().filter(is_one);
+            for row in rows.flat_map(|sample| &mut sample.rows) {
+                row.times.ttlb = row.times.ttlb.map(|time| time.mul_f64(slower));
+            }
+            let said = answer(&summary(&experiment, &samples));
+            assert!(!said[0].contains("3%"), "{said:?}");
+            let mut of_loss = said
+                .into_iter()
+                .filter(|one| one.starts_with("Where packets"));
+            of_loss.next().unwrap()
+        };
+        assert_eq!(
+            of_loss(1.0),
+            "Where packets are lost, at the median, the handshake costs as much as without; the last byte costs as much as \
+             without (-0.01 %)."
+        );
+        let slower = of_loss(1.5);
+        assert!(
+            slower.starts_with(
+                "Where packets are lost, at the median, the handshake costs as much as without; the last byte costs more at \
+                 loss 3%, 50KiB (+50 % ["
+            ),
+            "{slower}"
+        );
+        assert!(slower.ends_with("] and not -0.01 %)."), "{slower}");
+    }
+
     /// As browsers report pages that were redirected.
     #[test]
     fn of_times_without_a_handshake() {

@@ -271,7 +271,10 @@ function explorer(data, engine) {
     const rounds = state.rtt > 0 && idle > state.rtt * 0.75 ? Math.round(idle / state.rtt) : 0;
     const waits = record(state, late, soon);
     if (waits) return waits;
-    const handshake = `Its handshake has ${counted(late.segments, "segment")} (${bytes(late.sent)} bytes), and the server's window lets ${state.initcwnd} leave`;
+    const arm = state.arms[slow];
+    // Chains of the page's own have that where their words say nothing; a site's has what it has.
+    const shape = arm.way === "" && !chain(arm.chain).measured ? ", with one intermediate," : "";
+    const handshake = `Its handshake${shape} has ${counted(late.segments, "segment")} (${bytes(late.sent)} bytes), and the server's window lets ${state.initcwnd} leave`;
     if (flights > 0 && rounds > 0) {
       return `${handshake}; the rest waits for an acknowledgement. That is ${counted(rounds, "round trip")} more` +
         (late.window > 0 ? `, and a window of ${late.window} would spare ${rounds === 1 ? "it" : "one"}.` : ".");

@@ -181,9 +181,13 @@ impl Planned<'_> {
             .filter(|(_, mean, _)| mean.value >= AS_MUCH * most.value);
         let (ways, own): (Vec<_>, Vec<_>) = best.partition(|(lever, ..)| lever.asks_clients());
         let told = |(lever, mean, left): &&(&Lever, Estimate<f64>, Slower)| {
+            let words = lever.words(&self.plan.amounts);
+            let words = match lever.is_reduction() {
+                true => format!("{} ({words})", lever.name),
+                false => words,
+            };
             format!(
-                "{}, {} ms ({} still wait more than {FELT} longer than today)",
-                lever.words(&self.plan.amounts),
+                "{words}, {} ms ({} still wait more than {FELT} longer than today)",
                 estimate(*mean),
                 share(left.connections),
             )

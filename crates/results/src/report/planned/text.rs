@@ -24,7 +24,11 @@ pub fn text(planned: &Planned<'_>, printed: Option<&Planned<'_>>, screen: Screen
     let mut out = String::new();
     let verdict = planned.verdict();
     let before = printed.and_then(|printed| printed.verdict());
+    let supposed = printed.and_then(|printed| printed.supposed());
     for sentence in planned.answer() {
+        if supposed.as_ref() == Some(&sentence) {
+            continue;
+        }
         let sentence = match (&before, verdict.as_ref() == Some(&sentence)) {
             (Some(before), true) if *before == sentence => "Measured, it is the same.".to_owned(),
             (Some(_), true) => format!("Measured: {sentence}"),

@@ -47,14 +47,17 @@ struct Increase {
     place: String,
     value: f64,
     ends: [f64; 2],
+    /// Whether it stands out among all that are reported together.
+    stands_out: bool,
 }
 
 impl Increase {
     /// What may be none is called none.
     fn is_shown(&self) -> bool {
         let [low, high] = self.ends;
-        (low > 0.0 && self.value >= NOTICED_PERCENT)
-            || (high < 0.0 && self.value <= -NOTICED_PERCENT)
+        self.stands_out
+            && ((low > 0.0 && self.value >= NOTICED_PERCENT)
+                || (high < 0.0 && self.value <= -NOTICED_PERCENT))
     }
 
     /// How large it is at least: the end of its interval that is nearer to nothing.
@@ -96,7 +99,8 @@ fn increases(plan: &Plan, percentile: usize) -> Vec<Increase> {
     for (panel, groups) in plan.panels() {
         for series in plan.series() {
             for (x, _) in &axis {
-                let points = plan.points(plan.at(&groups, &series, x), &series.arm);
+                let group = plan.at(&groups, &series, x);
+                let points = plan.points(group, &series.arm);
                 let point = points.get(percentile).copied().flatten();
                 let Some((value, ends)) =
                     point.and_then(|point| Some((point.value, point.closed()?)))
@@ -115,6 +119,7 @@ fn increases(plan: &Plan, percentile: usize) -> Vec<Increase> {
                     place: words.join(", "),
                     value,
                     ends,
+                    stands_out: plan.stands_out(group, &series.arm, percentile),
                 });
             }
         }

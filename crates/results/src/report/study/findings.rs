@@ -318,6 +318,23 @@ impl Findings {
         Ok(question.percentiles.iter().map(number).collect())
     }
 
+    /// Whether the increase of an arm in the first cell of a group is a difference among all that was summarised.
+    pub(super) fn stands_out(
+        &self,
+        group: &Group,
+        arm: &str,
+        metric: Metric,
+        percentile: Percentile,
+    ) -> bool {
+        let summary = group.cells.first();
+        let summary = summary.and_then(|(measure, _)| self.summaries.get(*measure));
+        let known = self.arm_summary(group, arm).zip(summary);
+        known.is_none_or(|(arm, summary)| {
+            let difference = arm.metric(metric).difference(percentile, summary.critical);
+            difference.is_some()
+        })
+    }
+
     /// The arm in the first cell of a group.
     fn arm_summary(&self, group: &Group, arm: &str) -> Option<&ArmSummary> {
         let summary = self.cell_summary(*group.cells.first()?)?;

@@ -366,6 +366,17 @@ impl<'a> Plan<'a> {
         points
     }
 
+    /// Whether what was measured of one cell is a difference among all that are reported together; of several cells together, nobody
+    /// has asked.
+    pub(super) fn stands_out(&self, group: Option<&Group>, arm: &str, percentile: usize) -> bool {
+        let alone = group.filter(|group| group.cells.len() == 1);
+        let Some((group, percentile)) = alone.zip(self.percentiles.get(percentile)) else {
+            return true;
+        };
+        let metric = self.figure.metric;
+        (self.findings).stands_out(group, arm, metric, *percentile)
+    }
+
     fn question(&self, arm: &str) -> Question {
         Question {
             measures: self.figure.measures.clone(),
