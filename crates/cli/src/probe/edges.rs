@@ -1,11 +1,11 @@
 //! How far a site is from its next edge, today and with other chains: by arithmetic.
 
 use lastbyte::explain::{
-    Explanation, OwnChain, SUPPOSED, explain_own, group, initial_window, payload, record_size,
+    Explanation, OwnChain, SUPPOSED, explain_own, group, initial_window, payload, response,
     retried, supposed_rate,
 };
 use lastbyte::study::{
-    Arm, ArmChain, ArmProblem, Cell, NamedNetwork, Parameter, RecordSize, Said, StudyFolder,
+    Arm, ArmChain, ArmProblem, Cell, NamedNetwork, Parameter, Said, StudyFolder,
 };
 use lastbyte_exchange::HandshakeFlight;
 use lastbyte_link::{Direction, Link, Rate};
@@ -159,12 +159,6 @@ fn of(document: &Document, link: Link, link_name: Option<String>) -> Cell {
     cell
 }
 
-/// The size of its records, as an arm says it; none where that is as usual.
-pub(super) fn records(document: &Document) -> Option<(&'static str, String)> {
-    let size = record_size(document);
-    (size != RecordSize::default()).then(|| ("record_size", size.to_string()))
-}
-
 /// The window that is calculated with: the smallest that was not ruled out.
 pub(super) fn window(document: &Document) -> u32 {
     initial_window(document).clamp(1, 1000)
@@ -197,10 +191,7 @@ pub(super) fn try_explained(
     cells: &[Cell],
 ) -> Result<Explanation, String> {
     let arm = arm(chain.group(document), &chain.way).map_err(|problem| problem.to_string())?;
-    let arm = Arm {
-        record_size: record_size(document),
-        ..chain.connecting(document, arm)
-    };
+    let arm = response::answering(document, chain.connecting(document, arm));
     explain_own(&arm, &chain.shown, cells).map_err(|unknown| unknown.what)
 }
 

@@ -48,11 +48,7 @@ fn arm(
     let wanted = i64::from(explanation.exchange.sent(HandshakeFlight::Server));
     let certificate = i64::from(explanation.exchange.bytes(Message::Certificate));
     let key = key(document, chain);
-    // A host that has settings of its own makes a record of each write.
-    let records = match response::host(document) {
-        None => edges::records(document),
-        Some(_) => None,
-    };
+    let records = response::sends(document).arm;
     let besides: Vec<_> = records
         .into_iter()
         .chain(edges::key_share(document, chain))

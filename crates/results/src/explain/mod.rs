@@ -14,7 +14,7 @@ mod wire;
 pub use cuts::Cut;
 pub use drawing::Step;
 pub use edges::{Edge, Edges};
-pub use response::{payload, record_size};
+pub use response::payload;
 pub use seen::{
     SUPPOSED, USUAL_GROUP, asked_again, group, initial_window, retried, supposed_rate, tickets,
 };

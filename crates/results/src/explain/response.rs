@@ -1,16 +1,17 @@
 //! How a server sends its tickets and its responses, as a probe saw it: for arithmetic, for the laboratory, and in words.
 
-use lastbyte_exchange::Records;
+use lastbyte_exchange::{Records, Transfer};
+use lastbyte_explore::Sent;
 use lastbyte_link::Bytes;
 use lastbyte_probe::Document;
 use lastbyte_sizes::framing::{MAX_PLAINTEXT, MSS, RECORD_OVERHEAD};
 
 use crate::study::exchange::records_over;
-use crate::study::{Parameter, RecordSize, Writes};
+use crate::study::{Arm, Parameter, RecordSize, Writes};
 
 /// How a server cuts its responses into records. One that begins with a record of several segments has clients wait for all of
 /// them; of others the first segment tells, whatever comes behind it.
-pub fn record_size(document: &Document) -> RecordSize {
+fn record_size(document: &Document) -> RecordSize {
     let segment = document.mss.map_or(MSS, |mss| mss as usize);
     let first = document
         .response
@@ -33,6 +34,47 @@ pub fn payload(document: &Document, mss: usize) -> Option<Bytes> {
     let records = usize::from(first > 0) + rest.div_ceil(later + RECORD_OVERHEAD);
     let payload = wire_bytes.saturating_sub(records * RECORD_OVERHEAD);
     Some(Bytes(payload as u64))
+}
+
+/// The same arm, whose server cuts its responses as this one does.
+pub fn answering(document: &Document, arm: Arm) -> Arm {
+    Arm {
+        record_size: record_size(document),
+        ..arm
+    }
+}
+
+/// How a server sends what it answers, for who has it do the same.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Sends {
+    /// What an arm of the laboratory says of it.
+    pub arm: Vec<(&'static str, String)>,
+    /// What a cell says of its hosts, each of which makes a record of each write.
+    pub hosts: Vec<(Parameter, String)>,
+    /// How it is drawn.
+    pub drawn: Sent,
+    /// What others don't do, as what the server does.
+    pub unusual: Vec<String>,
+}
+
+/// How a server sends what it answers.
+pub fn sends(document: &Document) -> Sends {
+    let records = record_size(document);
+    let host = host(document);
+    // Where each write has a record, an arm says nothing of records.
+    let is_of_arm = host.is_none() && records != RecordSize::default();
+    let payload = match records {
+        RecordSize::FirstSegment => 0,
+        RecordSize::Fixed(payload) => payload,
+    };
+    Sends {
+        arm: Vec::from_iter(is_of_arm.then(|| ("record_size", records.to_string()))),
+        hosts: host.map_or_else(Vec::new, |host| host.settings),
+        drawn: (document.response.as_ref()).map_or_else(Sent::default, |response| {
+            Sent::of(&Transfer::from(response), payload)
+        }),
+        unusual: unusual(document),
+    }
 }
 
 /// How a host of the laboratory sends such a response where it has to do otherwise than usual.
@@ -148,7 +190,7 @@ pub fn supposed(document: &Document) -> String {
 }
 
 /// What a server does with its response that others don't, as what it `does`.
-pub fn unusual(document: &Document) -> Vec<String> {
+fn unusual(document: &Document) -> Vec<String> {
     let mut does = Vec::new();
     if let RecordSize::Fixed(payload) = record_size(document) {
         let bytes = usize::from(payload) + RECORD_OVERHEAD;

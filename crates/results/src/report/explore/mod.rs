@@ -9,7 +9,8 @@ mod sizes;
 mod tests;
 
 use base64::prelude::*;
-use lastbyte_exchange::{Transfer, Writes};
+use lastbyte_exchange::Writes;
+use lastbyte_explore::Sent;
 use lastbyte_flights::Reason;
 use lastbyte_sizes::{KeyAlgorithm, PemFiles, framing};
 use maud::{Markup, PreEscaped, html};
@@ -21,7 +22,7 @@ use self::sizes::{Sizes, supposed_name};
 use super::document::{Head, document};
 use crate::explain::Unknown;
 use crate::study::exchange::REQUEST;
-use crate::study::{Arm, ArmChain, COMPRESSED_WITHIN, RecordSize};
+use crate::study::{Arm, ArmChain, COMPRESSED_WITHIN};
 
 const STYLE: &str = include_str!("page.css");
 const MODEL: &str = include_str!("model.js");
@@ -152,8 +153,6 @@ struct Data<'a> {
 /// What a site's server does whatever chain it has.
 #[derive(Debug, Default, Serialize)]
 struct Site {
-    /// Bytes of payload of each record of its response; 0 where the first one fills a segment.
-    record: u16,
     /// Its tickets before its response, and how that leaves, as questions have them.
     tickets: Vec<f64>,
     response: Vec<f64>,
@@ -165,30 +164,19 @@ struct Site {
 
 impl Site {
     fn of(probe: &Probe) -> Site {
-        let record = match probe.record_size {
-            RecordSize::FirstSegment => 0,
-            RecordSize::Fixed(payload) => payload,
-        };
-        let [records, tickets] = [
-            // A host that has settings of its own makes a record of each write.
-            (
-                "record_size",
-                probe.sends.as_ref().map_or(u32::from(record), |_| 0),
-            ),
-            ("tickets", probe.tickets),
-        ]
-        .map(|(key, value)| match value {
-            0 => String::new(),
-            value => format!("/{key}={value}"),
-        });
-        let seen = &probe.chain.seen;
-        let settings = probe.sends.iter().flat_map(|host| &host.settings);
+        let sends = &probe.sends;
+        let words = sends.arm.iter();
+        let words = words.map(|(key, value)| format!("/{key}={value}"));
+        let tickets = Some(probe.tickets).filter(|tickets| *tickets > 0);
+        let tickets = tickets.map(|tickets| format!("/tickets={tickets}"));
+        let hosts = sends.hosts.iter();
+        let of_tickets = probe.chain.seen.tickets.as_ref();
+        let of_tickets = of_tickets.map_or_else(Sent::default, |tickets| Sent::of(tickets, 0));
         Site {
-            record,
-            tickets: sent(seen.tickets.as_ref(), 0),
-            response: sent(seen.response.as_ref(), record),
-            words: records + &tickets,
-            hosts: settings
+            tickets: of_tickets.numbers(),
+            response: sends.drawn.numbers(),
+            words: words.chain(tickets).collect(),
+            hosts: hosts
                 .map(|(parameter, value)| (parameter.name(), value.clone()))
                 .collect(),
         }
@@ -253,12 +241,6 @@ pub fn page(probe: Option<&Probe>) -> Result<String, Unknown> {
 /// The sizes of writes, as far as they are known.
 fn sizes_of(writes: Option<&Writes>) -> Vec<u32> {
     writes.map_or_else(Vec::new, |writes| writes.sizes().to_vec())
-}
-
-/// What was seen to be sent, as questions have it.
-fn sent(transfer: Option<&Transfer>, record: u16) -> Vec<f64> {
-    let sent = transfer.map(|transfer| lastbyte_explore::Sent::of(transfer, record));
-    sent.unwrap_or_default().numbers()
 }
 
 fn body(data: &Data<'_>, probe: Option<&Probe>) -> Markup {

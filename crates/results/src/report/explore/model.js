@@ -39,8 +39,10 @@ function explorer(data, engine) {
     rtt: state.rtt, rate: state.rate, initcwnd: state.initcwnd, mss: data.mss, payload: state.data, request: data.request,
     tickets: data.site.tickets, response: data.site.response,
   });
+  // How the response leaves has its records behind its bytes; 0 where they are as usual.
+  const recordSize = data.site.response[1] || 0;
   // Of a response that is larger, the first byte comes no later.
-  const most = 2 * data.mss + data.site.record;
+  const most = 2 * data.mss + recordSize;
   function connection(state, arm) {
     const answer = ask(1, network(state), [messages(arm)]);
     const [found] = rows(answer, 0, names.connection, 1);
@@ -293,11 +295,11 @@ function explorer(data, engine) {
   // Where the first byte waits for a record of several segments, and the window that the handshake left decides when that is there.
   function record(state, late, soon) {
     const shift = late.first - soon.first - (late.handshake - soon.handshake);
-    if (data.site.record <= data.mss || state.data === 0 || late.opened === soon.opened || Math.abs(shift) < Math.max(NEAR, state.rtt / 10)) return "";
+    if (recordSize <= data.mss || state.data === 0 || late.opened === soon.opened || Math.abs(shift) < Math.max(NEAR, state.rtt / 10)) return "";
     const [small, large] = late.opened < soon.opened ? [late, soon] : [soon, late];
     const apart = Math.abs(late.handshake - soon.handshake);
     const handshake = apart < NEAR ? "Both handshakes are done at the same time" : `The handshakes are done ${time(apart)} apart`;
-    return `${handshake}. But the first byte waits for all of the first record, ${bytes(Math.min(data.site.record, state.data))} bytes, and the larger handshake ` +
+    return `${handshake}. But the first byte waits for all of the first record, ${bytes(Math.min(recordSize, state.data))} bytes, and the larger handshake ` +
       `had opened the server's window to ${large.opened} segments, not ${small.opened}: after it, the record takes ${time(Math.abs(shift))} less.`;
   }
   function fits(state, views) {

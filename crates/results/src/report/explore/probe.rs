@@ -5,9 +5,9 @@ use lastbyte_sizes::{Group, Host, KeyAlgorithm, framing};
 use thiserror::Error;
 
 use super::sizes::MOST_CERTIFICATES;
-use crate::explain::response::{self, HostResponse};
+use crate::explain::response::{self, Sends};
 use crate::explain::{self, OwnChain, USUAL_GROUP};
-use crate::study::{Arm, RecordSize};
+use crate::study::Arm;
 
 /// A server as it was seen.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,12 +30,8 @@ pub struct Probe {
     pub supposed: Vec<(KeyAlgorithm, OwnChain)>,
     /// Whether it asked for another hello.
     pub hello_retry: HelloRetry,
-    /// How it cuts its response into records.
-    pub record_size: RecordSize,
-    /// How a host of the laboratory sends such a response; none where that is usual, or can't be.
-    pub sends: Option<HostResponse>,
-    /// What else it does with its responses that others don't.
-    pub unusual: Vec<String>,
+    /// How it sends what it answers.
+    pub sends: Sends,
     /// How many tickets come before the response, as far as an arm can have them. Their bytes are the chain's.
     pub tickets: u32,
     /// Bytes of payload of the response, if there was one.
@@ -191,9 +187,7 @@ impl Probe {
                 true => HelloRetry::Yes,
                 false => HelloRetry::No,
             },
-            record_size: explain::record_size(document),
-            sends: response::host(document),
-            unusual: response::unusual(document),
+            sends: response::sends(document),
             tickets: explain::tickets(document),
             notes,
         })
@@ -218,7 +212,7 @@ impl Probe {
                 "sends {tickets} bytes of tickets before its response"
             ));
         }
-        does.extend(self.unusual.iter().cloned());
+        does.extend(self.sends.unusual.iter().cloned());
         match does.split_last() {
             None => String::new(),
             Some((only, [])) => format!("Its server {only}. That is drawn with any chain."),

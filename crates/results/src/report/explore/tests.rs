@@ -280,7 +280,7 @@ fn a_page_has_what_a_server_does_besides() {
         data["start"]["against"],
         "secp384r1/shop.example.com:443 under ml-dsa-65"
     );
-    assert_eq!(data["site"]["record"], 16_384);
+    assert_eq!(data["site"]["response"][1], 16_384.0);
     assert_eq!(data["site"]["tickets"][0], 510.0);
     assert_eq!(data["site"]["words"], "/tickets=2");
     let hosts = serde_json::json!([["writes", "16384B+8192B"]]);
