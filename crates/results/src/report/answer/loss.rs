@@ -66,7 +66,15 @@ pub(super) fn loss(summary: &Summary, label: &str, percentile: Percentile) -> Op
         Percentile::MEDIAN => "at the median".to_owned(),
         other => format!("at {other}"),
     };
-    Some(format!("Where packets are lost, {at}, {clauses}."))
+    let whose = match summary.experiment.arms.len() {
+        // The baseline and this one.
+        2 => String::new(),
+        _ => format!("Of {label}, "),
+    };
+    let begins = if whose.is_empty() { "Where" } else { "where" };
+    Some(format!(
+        "{whose}{begins} packets are lost, {at}, {clauses}."
+    ))
 }
 
 fn then(lossy: &Difference<'_>, without: &Difference<'_>) -> Then {

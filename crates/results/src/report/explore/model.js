@@ -332,6 +332,8 @@ function explorer(data, engine) {
       return ` By ${response} only ${time(Math.abs(delay))} of that is left: the larger handshake had opened the server's window to ${slower.opened} ` +
         `segments, not ${faster.opened}, so that the response needs ${counted(slower.responseFlights, "flight")}, not ${faster.responseFlights}.`;
     }
+    // The other way, by however little.
+    if (first * delay < 0) return ` But ${response} comes ${time(Math.abs(delay))} sooner with ${named[fast]}.`;
     return ` For ${response} it is ${time(Math.abs(delay))}.`;
   }
   // Where the arithmetic of a connection ends before its last byte, and why; empty where it does not.
