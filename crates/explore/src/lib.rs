@@ -12,6 +12,7 @@ mod sent;
 mod sweep;
 #[cfg(test)]
 mod tests;
+mod value;
 #[cfg(target_arch = "wasm32")]
 mod web;
 
@@ -24,10 +25,11 @@ use lastbyte_flights::{
 use lastbyte_link::{Direction, Link, Rate, Side};
 use lastbyte_sizes::{Message, framing};
 
-pub use layout::{Arm, Network, Question, Sizes, layout};
+pub use layout::{Arm, Network, Question, layout};
 #[cfg(not(target_arch = "wasm32"))]
 pub use made::WASM;
 pub use sent::Sent;
+pub use value::Sizes;
 
 /// What can be asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

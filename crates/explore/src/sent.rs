@@ -4,7 +4,7 @@ use lastbyte_exchange::{Records, Then, Transfer, Transport, Unit, Writes};
 use lastbyte_sizes::framing;
 
 use super::{LEAST_REPEATED, whole};
-use crate::layout::{NO_SIZES, Sizes, numbers};
+use crate::value::{NO_SIZES, Sizes, numbers};
 
 numbers! {
     /// Tickets, or a response. What is 0 is not there, or as usual.

@@ -625,15 +625,15 @@ fn what_saves_a_round_trip_is_said_to_the_byte() {
     );
     assert_eq!(
         said(&arm(edge + 1)),
-        "initcwnd 10: the server's handshake takes 2 flights: cut 1 byte of the chain, or start with a window of 11, to save the round trip"
+        "initcwnd 10: the server's handshake takes 2 flights: cut 1 byte of the chain, or start with a window of 11 (nginx: 12), to save the round trip"
     );
     assert_eq!(
         said(&arm(edge + 1448)),
-        "initcwnd 10: the server's handshake takes 2 flights: cut 1448 bytes of the chain, or start with a window of 11, to save the round trip"
+        "initcwnd 10: the server's handshake takes 2 flights: cut 1448 bytes of the chain, or start with a window of 11 (nginx: 12), to save the round trip"
     );
     assert_eq!(
         said(&arm(edge + 1449)),
-        "initcwnd 10: the server's handshake takes 2 flights: cut 1449 bytes of the chain, or start with a window of 12, to save the round trip"
+        "initcwnd 10: the server's handshake takes 2 flights: cut 1449 bytes of the chain, or start with a window of 12 (nginx: 13), to save the round trip"
     );
     assert!(said(&arm(60_000)).ends_with(", to save a round trip"));
     // The window that is named does, and the one before does not.

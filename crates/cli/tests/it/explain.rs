@@ -438,7 +438,13 @@ fn a_budget_ends_with_99() {
         "--fail-if",
         "flights > 2",
     ]));
-    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
+    assert_eq!(
+        (ended.code, ended.stderr.as_str()),
+        (
+            Some(0),
+            "lastbyte: within budget: flights of X25519MLKEM768/ml-dsa-44 is 2 (fails if flights > 2)\n"
+        )
+    );
     let ended = run(&mut lastbyte([
         "explain",
         "ml-dsa-44",
