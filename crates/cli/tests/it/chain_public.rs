@@ -625,7 +625,7 @@ fn what_saves_a_round_trip_is_said_to_the_byte() {
     );
     assert_eq!(
         said(&arm(edge + 1)),
-        "initcwnd 10: the server's handshake takes 2 flights: cut 1 byte of the chain, or start with a window of 11 (nginx: 12), to save the round trip"
+        "initcwnd 10: the server's handshake takes 2 flights: cut 1 byte of the chain, or start with a window of 11, to save the round trip"
     );
     assert_eq!(
         said(&arm(edge + 1448)),
