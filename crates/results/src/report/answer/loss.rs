@@ -132,7 +132,7 @@ fn told(pairs: &[(&Difference<'_>, &Difference<'_>, Then)]) -> String {
             _ => "costs as much as without".to_owned(),
         }),
         some => {
-            let places: Vec<String> = some.iter().map(|pair| place_of(pair)).collect();
+            let places: Vec<String> = some.iter().map(place_of).collect();
             clauses.push(format!(
                 "costs as much as without at {}",
                 places.join(" and at ")
