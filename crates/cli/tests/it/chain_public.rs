@@ -633,7 +633,7 @@ fn what_saves_a_round_trip_is_said_to_the_byte() {
     );
     assert_eq!(
         said(&arm(edge + 1449)),
-        "initcwnd 10: the server's handshake takes 2 flights: cut 1449 bytes of the chain, or start with a window of 12 (nginx: 13), to save the round trip"
+        "initcwnd 10: the server's handshake takes 2 flights: cut 1449 bytes of the chain, or start with a window of 12, to save the round trip"
     );
     assert!(said(&arm(60_000)).ends_with(", to save a round trip"));
     // The window that is named does, and the one before does not.

@@ -1,7 +1,7 @@
 //! What an answer rests on that a reader may not have thought of: one list, for all answers about a chain. Each comes
 //! with what changes it.
 
-use lastbyte_link::counted;
+use lastbyte_link::{Loss, counted};
 use lastbyte_sizes::RootDelivery;
 
 use super::{Arm, ArmChain, Cell, Parameter};
@@ -152,7 +152,23 @@ fn of_network(cells: &[Cell]) -> Vec<Assumption> {
             false => parameter.values(&all).join(" and "),
         }
     };
-    vec![
+    let is_lossy = cells.iter().any(Cell::has_loss);
+    let is_each_alone = cells.iter().all(|cell| {
+        let directions = [&cell.link.forward, &cell.link.backward];
+        (directions.iter()).all(|way| matches!(way.loss, Loss::Random(_)))
+    });
+    let loss = is_lossy.then(|| Assumption {
+        subject: "loss",
+        value: match is_each_alone {
+            true => format!(
+                "{} of packets in each direction, each packet for itself",
+                of(Parameter::LOSS)
+            ),
+            false => format!("{}, in each direction", of(Parameter::LOSS)),
+        },
+        changed_by: "--loss, with gemodel: in bursts",
+    });
+    let of_all = [
         Assumption {
             subject: "window",
             value: format!("{} segments at first", of(Parameter::INITCWND)),
@@ -163,5 +179,6 @@ fn of_network(cells: &[Cell]) -> Vec<Assumption> {
             value: of(Parameter::RATE),
             changed_by: "--rate, --link",
         },
-    ]
+    ];
+    of_all.into_iter().chain(loss).collect()
 }
