@@ -162,7 +162,7 @@ impl Command {
         let (metric, percentiles, seed) = (self.metric.into(), percentiles(), Seed(self.seed));
         let sizes = Sizes::of(&plan)?;
         let on_wire = |arm: &Arm| sizes.wire(arm);
-        let arithmetic = Arithmetic::new(&plan, self.connections, &on_wire);
+        let arithmetic = Arithmetic::first(&plan, self.connections, &on_wire);
         let sources = [self.sources(), supposed].concat();
         let warnings = self.warnings(&plan);
         let command = asked::command(arguments);
@@ -189,20 +189,26 @@ impl Command {
             answer.tell(draft.zip(page), self.format)?;
             judge.judge("lastbyte plan", &[known(planned)])
         };
-        let calculated = match &arithmetic {
-            Ok(arithmetic) => arithmetic.tale(metric, &percentiles, seed),
-            Err(_) => None,
-        };
-        let engine = match (engine::choose(EngineChoice::Virtual), &calculated) {
-            (Ok(chosen), _) => chosen.engine.set_up(arguments, Shortcuts::default())?,
-            (Err(failure), Some(tale)) if tale.is_of_any() => {
+        let calculated = |arithmetic: &Arithmetic| arithmetic.tale(metric, &percentiles, seed);
+        let with_levers =
+            |arithmetic: Arithmetic| arithmetic.with_levers(&plan, self.connections, &on_wire);
+        let chosen = match engine::choose(EngineChoice::Virtual) {
+            Ok(chosen) => chosen,
+            // Arithmetic is all that there is.
+            Err(failure) => {
+                let tale = arithmetic.ok().map(with_levers);
+                let tale = tale.and_then(|arithmetic| calculated(&arithmetic));
+                let Some(tale) = tale.filter(Tale::is_of_any) else {
+                    return Err(failure);
+                };
                 let reason = failure.message().unwrap_or("there is no kernel").to_owned();
-                return answer(&planned(tale, Origin::Arithmetic(&reason)), None);
+                return answer(&planned(&tale, Origin::Arithmetic(&reason)), None);
             }
-            (Err(failure), _) => return Err(failure),
         };
+        let engine = chosen.engine.set_up(arguments, Shortcuts::default())?;
         // What is there at once, before anything is measured.
-        let first = match (&calculated, self.format) {
+        let at_once = arithmetic.as_ref().ok().and_then(calculated);
+        let first = match (&at_once, self.format) {
             (Some(tale), Format::Text) => Some(planned(
                 tale,
                 Origin::Arithmetic("what is measured follows"),
@@ -212,6 +218,7 @@ impl Command {
         if let Some(first) = &first {
             print(&planned::first(first, screen()))?;
         }
+        let arithmetic = arithmetic.map(with_levers);
         let interrupt = interrupt().map_err(Failure::run)?;
         let lab = Lab {
             engine: engine.as_ref(),

@@ -38,11 +38,21 @@ impl Arithmetic {
     ///
     /// [`Unknown`] where it does not know what one of the two chains puts on the wire.
     pub fn new(plan: &Plan, connections: u32, on_wire: OnWire<'_>) -> Result<Arithmetic, Unknown> {
+        let first = Arithmetic::first(plan, connections, on_wire)?;
+        Ok(first.with_levers(plan, connections, on_wire))
+    }
+
+    /// Who waits, and what would turn that, without what the levers win back: a third of the work.
+    ///
+    /// # Errors
+    ///
+    /// [`Unknown`] where it does not know what one of the two chains puts on the wire.
+    pub fn first(
+        plan: &Plan,
+        connections: u32,
+        on_wire: OnWire<'_>,
+    ) -> Result<Arithmetic, Unknown> {
         let of = |setting: &Setting| calculated(setting, connections, on_wire);
-        let levers = Lever::all().iter().filter_map(|lever| {
-            let setting = lever.supposed(&plan.planned, &plan.amounts).ok()?;
-            Some((lever, of(&setting).ok()?.measured))
-        });
         let cells = [plan.planned.cell.clone()];
         let Setting { arm, cell, .. } = &plan.planned;
         let window = on_wire(arm).ok();
@@ -63,9 +73,23 @@ impl Arithmetic {
         Ok(Arithmetic {
             today: of(&plan.today)?,
             planned: of(&plan.planned)?,
-            levers: levers.collect(),
+            levers: Vec::new(),
             supposed: window.into_iter().chain(supposed).collect(),
         })
+    }
+
+    /// The same with what each lever wins back, as far as arithmetic knows it.
+    #[must_use]
+    pub fn with_levers(self, plan: &Plan, connections: u32, on_wire: OnWire<'_>) -> Arithmetic {
+        let levers = Lever::all().iter().filter_map(|lever| {
+            let setting = lever.supposed(&plan.planned, &plan.amounts).ok()?;
+            let calculated = calculated(&setting, connections, on_wire).ok()?;
+            Some((lever, calculated.measured))
+        });
+        Arithmetic {
+            levers: levers.collect(),
+            ..self
+        }
     }
 
     /// What it comes to, without a measurement.
