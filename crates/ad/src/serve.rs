@@ -147,9 +147,7 @@ impl Config {
             metrics: None,
         }
     }
-}
 
-impl Config {
     /// Whether the access log is to be a file that is read: lines would be written behind a key.
     ///
     /// # Errors

@@ -60,34 +60,11 @@ struct Line<'a> {
 
 /// What keeps a line from being read.
 fn reason(error: &serde_json::Error) -> Reason {
-    const KEYS: [&str; 21] = [
-        "ts",
-        "_write_ts",
-        "_path",
-        "uid",
-        "id.resp_h",
-        "version",
-        "cipher",
-        "server_name",
-        "resumed",
-        "established",
-        "ssl_history",
-        "proto",
-        "service",
-        "duration",
-        "orig_bytes",
-        "resp_bytes",
-        "missed_bytes",
-        "conn_state",
-        "client_handshake_bytes",
-        "server_handshake_bytes",
-        "tcp_rtt",
-    ];
     let text = error.to_string();
-    let twice = KEYS
-        .into_iter()
-        .find(|key| text.starts_with(&format!("duplicate field `{key}`")));
-    twice.map_or(Reason::Json, Reason::Twice)
+    // As serde says it, of the keys that are read alone.
+    let twice = text.strip_prefix("duplicate field `");
+    let key = twice.and_then(|rest| Some(rest.split_once('`')?.0));
+    key.map_or(Reason::Json, |key| Reason::Twice(key.into()))
 }
 
 /// A line of JSON, read but not understood.

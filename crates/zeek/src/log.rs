@@ -91,8 +91,9 @@ impl Log {
                         times: &mut self.times,
                     };
                     if let Err(reason) = reader.line(line, &mut say) {
+                        let is_over_lines = reason == Reason::JsonOverLines;
                         say(Said::Unreadable(self.line, self.kind, reason));
-                        if reason == Reason::JsonOverLines {
+                        if is_over_lines {
                             return Left::Nothing;
                         }
                     }

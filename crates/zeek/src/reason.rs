@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// What is wrong with a line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Reason {
     /// Its file has said nothing about its fields.
     NoHeader,
@@ -18,7 +18,7 @@ pub(crate) enum Reason {
     /// It is no JSON, or no object of it.
     Json,
     /// It is JSON that has this key twice.
-    Twice(&'static str),
+    Twice(Box<str>),
     /// It has more bytes than are kept of a file.
     TooLong,
     /// The file breaks off in it.

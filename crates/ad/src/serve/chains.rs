@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use lastbyte_files::Links;
-use openssl::asn1::Asn1Object;
+use lastbyte_pki::is_merkle_tree;
 use openssl::error::ErrorStack;
 use openssl::sha::sha256;
 use openssl::x509::{X509, X509VerifyResult};
@@ -107,18 +107,10 @@ fn certificates(chain: &[u8]) -> Result<Vec<X509>, Unfit> {
     if read != blocks {
         return Err(PemError::Unread { blocks, read }.into());
     }
-    match certificates.iter().position(is_merkle_tree) {
+    match certificates.iter().position(|one| is_merkle_tree(one)) {
         Some(at) => Err(Unfit::MerkleTree(at + 1)),
         None => Ok(certificates),
     }
-}
-
-/// Whether a certificate has the signature algorithm id-alg-mtcProof (draft-ietf-plants-merkle-tree-certs).
-fn is_merkle_tree(certificate: &X509) -> bool {
-    const MTC_PROOF: &str = "1.3.6.1.5.5.7.6.67";
-    let own = certificate.signature_algorithm().object();
-    // By whatever name this OpenSSL has for it.
-    Asn1Object::from_str(MTC_PROOF).is_ok_and(|proof| proof.to_string() == own.to_string())
 }
 
 /// Each has issued the one before it.

@@ -138,7 +138,7 @@ fn padded(sized: &dyn Fn(i64) -> Option<Arm>, certificate: i64, wanted: i64) -> 
 /// byte would not be told. Arms have what they say.
 fn questions(answer: &Answer<'_>, arms: &[Arm], networks: &[&'static NamedNetwork]) -> Vec<Chains> {
     let path = answer.cells.first();
-    let host = response::host(answer.document);
+    let host = response::sends(answer.document).host;
     let data = match &host {
         Some(host) => host.data.0,
         None => path.map_or(0, |path| path.data.0),

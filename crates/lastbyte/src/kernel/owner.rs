@@ -14,7 +14,11 @@ pub fn foreign(path: &Path) -> Option<String> {
     let links = path.ancestors().filter(|place| place.is_symlink());
     let targets = links.filter_map(|link| {
         let target = link.canonicalize().ok()?;
-        Some((target, Which::of(link == path)))
+        let which = match link == path {
+            true => Which::Itself,
+            false => Which::Above,
+        };
+        Some((target, which))
     });
     let places: Vec<_> = [(path.clone(), Which::Itself)]
         .into_iter()
@@ -55,15 +59,6 @@ enum Which {
     Itself,
     /// A folder that has it.
     Above,
-}
-
-impl Which {
-    fn of(is_itself: bool) -> Which {
-        match is_itself {
-            true => Which::Itself,
-            false => Which::Above,
-        }
-    }
 }
 
 fn problem(found: &Metadata, which: Which, user: u32, group: u32) -> Option<String> {

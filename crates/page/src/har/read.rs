@@ -412,7 +412,8 @@ pub fn read(har: &[u8]) -> Result<Recorded, HarError> {
             most: Page::MOST_RESOURCES,
         }));
     }
-    let resources = resources(&entries, &spans)?;
+    let leads = leads(&entries);
+    let resources = resources(&entries, &spans, &leads)?;
     let posts = entries.iter().filter(|entry| entry.request.method != "GET");
     let posts = posts.count();
     if posts > 0 {
@@ -439,7 +440,6 @@ pub fn read(har: &[u8]) -> Result<Recorded, HarError> {
             counted(unknown, "response")
         ));
     }
-    let leads = leads(&entries);
     let circles = (1..entries.len()).filter(|place| {
         !leads.contains(&Some(*place)) && circle(&entries, &leads, *place).is_some()
     });
@@ -725,9 +725,13 @@ fn normalized(url: &str) -> Option<Url> {
     Some(url)
 }
 
-fn resources(entries: &[&Entry], spans: &[Span]) -> Result<Vec<Resource>, HarError> {
-    let leads = leads(entries);
-    if let Some((last, target)) = circle(entries, &leads, 0) {
+/// `leads` has where each request leads, as [`leads`] tells.
+fn resources(
+    entries: &[&Entry],
+    spans: &[Span],
+    leads: &[Option<usize>],
+) -> Result<Vec<Resource>, HarError> {
+    if let Some((last, target)) = circle(entries, leads, 0) {
         return Err(HarError::Circle {
             url: shown(&last.request.url),
             target: shown(target.as_str()),

@@ -253,24 +253,21 @@ impl Window {
         let longest = self::wire::with(wire, certificate, verify);
         let hello = wire.sent(HandshakeFlight::ClientHello) as usize;
         let larger_window = LargerWindow::new(arm, wire, &cell);
-        let saved = larger_window.into_iter().flat_map(
-            |LargerWindow {
-                 at_once: initcwnd, ..
-             }| {
-                let over = cells.iter().filter(|over| probe(over) == cell);
-                over.filter_map(move |over| {
-                    let larger = Cell {
-                        initcwnd,
-                        ..over.clone()
-                    };
-                    let [now, then] = [over, &larger].map(|cell| {
-                        let walked = walk(arm, wire, cell);
-                        walked.modelled(walked.handshake)
-                    });
-                    Some((now?.saturating_sub(then?), over.link.rtt()))
-                })
-            },
-        );
+        let at_once = larger_window.map(|window| window.at_once);
+        let saved = at_once.into_iter().flat_map(|initcwnd| {
+            let over = cells.iter().filter(|over| probe(over) == cell);
+            over.filter_map(move |over| {
+                let larger = Cell {
+                    initcwnd,
+                    ..over.clone()
+                };
+                let [now, then] = [over, &larger].map(|cell| {
+                    let walked = walk(arm, wire, cell);
+                    walked.modelled(walked.handshake)
+                });
+                Some((now?.saturating_sub(then?), over.link.rtt()))
+            })
+        });
         Window {
             saved: saved.collect(),
             client_hello: HelloEdge::new(hello, cell.hosts.mss()),
@@ -327,17 +324,18 @@ impl LargerWindow {
             in_pieces: in_pieces.unwrap_or(at_once),
         })
     }
-}
 
-impl LargerWindow {
     /// `the first window is 12 segments (nginx: 13)`, as what is supposed.
     pub fn supposed(self) -> String {
+        let nginx = self.of_nginx();
+        format!("the first window is {} segments{nginx}", self.at_once)
+    }
+
+    /// ` (nginx: 13)`, where that is another.
+    fn of_nginx(self) -> String {
         match self.in_pieces == self.at_once {
-            true => format!("the first window is {self} segments"),
-            false => format!(
-                "the first window is {} segments (nginx: {})",
-                self.at_once, self.in_pieces
-            ),
+            true => String::new(),
+            false => format!(" (nginx: {})", self.in_pieces),
         }
     }
 }
@@ -345,11 +343,7 @@ impl LargerWindow {
 /// `12`, or `12 (nginx: 13)`.
 impl fmt::Display for LargerWindow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.at_once)?;
-        match self.in_pieces {
-            same if same == self.at_once => Ok(()),
-            in_pieces => write!(f, " (nginx: {in_pieces})"),
-        }
+        write!(f, "{}{}", self.at_once, self.of_nginx())
     }
 }
 

@@ -49,8 +49,8 @@ pub fn answering(document: &Document, arm: Arm) -> Arm {
 pub struct Sends {
     /// What an arm of the laboratory says of it.
     pub arm: Vec<(&'static str, String)>,
-    /// What a cell says of its hosts, each of which makes a record of each write.
-    pub hosts: Vec<(Parameter, String)>,
+    /// How a host of the laboratory sends the response that came; none where that is as usual, or none of a host.
+    pub host: Option<HostResponse>,
     /// How it is drawn.
     pub drawn: Sent,
     /// What others don't do, as what the server does.
@@ -69,7 +69,7 @@ pub fn sends(document: &Document) -> Sends {
     };
     Sends {
         arm: Vec::from_iter(is_of_arm.then(|| ("record_size", records.to_string()))),
-        hosts: host.map_or_else(Vec::new, |host| host.settings),
+        host,
         drawn: (document.response.as_ref()).map_or_else(Sent::default, |response| {
             Sent::of(&Transfer::from(response), payload)
         }),
@@ -87,7 +87,7 @@ pub struct HostResponse {
 }
 
 /// How a host of the laboratory sends the response that came; none where that is as usual, or none of a host.
-pub fn host(document: &Document) -> Option<HostResponse> {
+fn host(document: &Document) -> Option<HostResponse> {
     let payload = |bytes: &usize| format!("{}B", bytes.saturating_sub(RECORD_OVERHEAD));
     let writes: Vec<String> = first_writes(document).iter().map(payload).collect();
     let writes: Writes = writes.join("+").parse().ok()?;
@@ -106,6 +106,7 @@ pub fn host(document: &Document) -> Option<HostResponse> {
 
 /// What of the tickets and the response the laboratory's host does otherwise: a line each.
 pub fn otherwise(document: &Document) -> String {
+    let host = host(document);
     let tickets = &document.tls.tickets_seen;
     let of_tickets = tickets.wire_bytes.filter(|bytes| *bytes > 0);
     let of_tickets = of_tickets.map_or_else(String::new, |bytes| {
@@ -113,7 +114,7 @@ pub fn otherwise(document: &Document) -> String {
             true => "",
             false => " in segments of their own",
         };
-        let together = match host(document) {
+        let together = match &host {
             None => "go on in the response's first segment",
             Some(_) => "have segments of their own, but one write",
         };
@@ -121,7 +122,7 @@ pub fn otherwise(document: &Document) -> String {
             "tickets: this site's are {bytes} B{alone}; the laboratory's are as many, some 255 B each, and {together}\n"
         )
     });
-    let of_response = match (first_writes(document), host(document)) {
+    let of_response = match (first_writes(document), &host) {
         ([], _) | (_, Some(_)) => String::new(),
         (sizes, None) => format!(
             "response: this site's leaves{}; the laboratory's server makes writes of one record, and here one of all\n",

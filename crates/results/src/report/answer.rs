@@ -17,7 +17,7 @@ use lastbyte_link::counted;
 use super::assumed::turns_of;
 use super::thresholds::{
     FELT, LEAST_PERCENT, MOST_OF_ALL, NOTICED_PERCENT, ROUND_TRIP_TOLERANCE, SURE, WORTH_MS,
-    WORTH_PART, WORTH_PART_OF_COST,
+    WORTH_PART, WORTH_PART_OF_COST, WORTH_PART_OF_HANDSHAKE,
 };
 use crate::results::number::{difference_digits, milliseconds, percent, share};
 use crate::results::{
@@ -271,7 +271,8 @@ const NO_HANDSHAKE: &str = "has no handshake that the browser reports";
 /// `adds one round trip (35.1 ms, +50 %) to the handshake, and as much to the first byte; at 200KiB the last byte comes 1.9 % later`
 fn compared(summary: &Summary, label: &str, percentile: Percentile) -> Option<String> {
     // What loss makes of it is a sentence of its own.
-    let is_told = |cell: &&CellSummary| !cell.cell.has_loss() || !loss::is_compared(summary);
+    let is_apart = loss::is_compared(summary);
+    let is_told = |cell: &&CellSummary| !(is_apart && cell.cell.has_loss());
     let cells: Vec<_> = summary.cells.iter().filter(is_told).collect();
     let differences =
         |cells: &[_], metric| Differences::new(cells, label, metric, percentile, summary.critical);
@@ -302,11 +303,8 @@ fn compared(summary: &Summary, label: &str, percentile: Percentile) -> Option<St
 /// Why a round trip of the handshake's is gone by the last byte, where nothing is lost and it is gone everywhere: what was sent of a larger
 /// handshake, and acknowledged, has opened the window for the response.
 fn made_up_for(handshake: &Differences<'_>, last: &Differences<'_>) -> &'static str {
-    let ms =
-        |one: &Difference<'_>| 1e3 * (one.after.time.as_secs_f64() - one.before.time.as_secs_f64());
     let is_made_up_for = |one: &Difference<'_>| {
-        let mut all = handshake.measured.iter();
-        let own = all.find(|own| std::ptr::eq(own.cell, one.cell));
+        let own = handshake.of_cell(one.cell);
         let flights = [&one.before, &one.after].map(|side| flights(side.sample));
         let [Some(before), Some(after)] = flights else {
             return false;
@@ -315,7 +313,7 @@ fn made_up_for(handshake: &Differences<'_>, last: &Differences<'_>) -> &'static 
         let is_still = !cell.has_loss() && !cell.has_jitter();
         is_still
             && after.round_trips() > before.round_trips()
-            && own.is_some_and(|own| ms(one) < WORTH_PART_OF_HANDSHAKE * ms(own))
+            && own.is_some_and(|own| one.ms() < WORTH_PART_OF_HANDSHAKE * own.ms())
             && one.increase.0 > 0.0
     };
     match !last.measured.is_empty() && last.measured.iter().all(is_made_up_for) {
@@ -323,9 +321,6 @@ fn made_up_for(handshake: &Differences<'_>, last: &Differences<'_>) -> &'static 
         false => "",
     }
 }
-
-/// A last byte that has less than this part of what the handshake costs has made up for the rest.
-const WORTH_PART_OF_HANDSHAKE: f64 = 0.5;
 
 /// How the first byte differs, beside the handshake before it.
 enum FirstByte<'a> {
@@ -339,15 +334,10 @@ enum FirstByte<'a> {
 
 impl<'a> FirstByte<'a> {
     fn new(handshake: &Differences<'_>, first: Differences<'a>) -> FirstByte<'a> {
-        let ms = |one: &Difference<'_>| {
-            1e3 * (one.after.time.as_secs_f64() - one.before.time.as_secs_f64())
-        };
         let is_as_much = |one: &Difference<'_>| {
-            let mut all = handshake.measured.iter();
-            let own = all.find(|own| std::ptr::eq(own.cell, one.cell));
-            own.is_some_and(|own| {
-                let off = (ms(own) - ms(one)).abs();
-                own.told == one.told && off <= WORTH_MS.max(WORTH_PART_OF_COST * ms(own).abs())
+            handshake.of_cell(one.cell).is_some_and(|own| {
+                let off = (own.ms() - one.ms()).abs();
+                own.told == one.told && off <= WORTH_MS.max(WORTH_PART_OF_COST * own.ms().abs())
             })
         };
         match first.measured.iter().all(is_as_much) {
@@ -421,6 +411,11 @@ fn side_of(sample: &ArmSummary, metric: Metric, percentile: Percentile) -> Optio
 }
 
 impl Difference<'_> {
+    /// In milliseconds, below zero for sooner.
+    fn ms(&self) -> f64 {
+        1e3 * (self.after.time.as_secs_f64() - self.before.time.as_secs_f64())
+    }
+
     /// Whether its number is worth repeating: luck has little to do with it.
     fn is_sure(&self) -> bool {
         let Interval {
@@ -493,6 +488,12 @@ impl<'a> Differences<'a> {
         let increase = |index: &usize| measured.get(*index).map_or(0.0, |one| one.increase.0);
         shown.sort_by(|a, b| increase(a).total_cmp(&increase(b)));
         (!measured.is_empty()).then_some(Differences { measured, shown })
+    }
+
+    /// What was measured of a cell of the same summary.
+    fn of_cell(&self, cell: &CellSummary) -> Option<&Difference<'a>> {
+        let mut measured = self.measured.iter();
+        measured.find(|one| std::ptr::eq(one.cell, cell))
     }
 
     /// Those that are differences for all that is known, the least first.

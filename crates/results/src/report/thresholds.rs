@@ -32,6 +32,8 @@ pub(super) const NAMED_SERIES: usize = 2;
 pub(super) const WORTH_PART: f64 = 0.005;
 /// The part of a cost that computing, or what is left of round trips, must be in a table.
 pub(super) const WORTH_PART_OF_COST: f64 = 0.1;
+/// The part of what the handshake costs below which a last byte has made up for the rest.
+pub(super) const WORTH_PART_OF_HANDSHAKE: f64 = 0.5;
 /// Nor is less than that, in milliseconds.
 pub const WORTH_MS: f64 = 1.0;
 /// What comes sooner, beside what comes later, in percent.

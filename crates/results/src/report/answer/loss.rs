@@ -2,7 +2,8 @@
 
 use lastbyte_link::Loss;
 
-use super::{Difference, Differences, Told, last, place};
+use super::tail::asked;
+use super::{Difference, Differences, Told, place};
 use crate::report::thresholds::WORTH_PART_OF_COST;
 use crate::results::number::{interval, percent};
 use crate::results::{CellSummary, Metric, Percent, Percentile, Summary};
@@ -42,39 +43,33 @@ pub(super) fn loss(summary: &Summary, label: &str, percentile: Percentile) -> Op
     if !is_compared(summary) {
         return None;
     }
-    let (metric, cells, _) = last(summary);
-    let all: Vec<&CellSummary> = summary.cells.iter().collect();
+    let [(handshake, all), (last, cells)] = asked(summary);
     let clause = |cells: &[&CellSummary], metric: Metric| {
         let known = Differences::new(cells, label, metric, percentile, summary.critical)?;
         let lossy = known.measured.iter().filter(|one| one.cell.cell.has_loss());
         let pairs = lossy.filter_map(|lossy| {
             let twin = twin(lossy.cell, &summary.cells)?;
-            let mut all = known.measured.iter();
-            let without = all.find(|one| std::ptr::eq(one.cell, twin))?;
+            let without = known.of_cell(twin)?;
             Some((lossy, without, then(lossy, without)))
         });
         let pairs: Vec<_> = pairs.collect();
         (!pairs.is_empty()).then(|| told(&pairs))
     };
-    let handshake = clause(&all, Metric::Handshake)?;
-    let handshake = format!("the handshake {handshake}");
-    let clauses = match clause(&cells, metric) {
-        Some(last) if metric == Metric::Ttlb => format!("{handshake}; the last byte {last}"),
+    let handshake = format!("the handshake {}", clause(&all, handshake)?);
+    let clauses = match clause(&cells, last) {
+        Some(of_last) if last == Metric::Ttlb => format!("{handshake}; the last byte {of_last}"),
         _ => handshake,
     };
     let at = match percentile {
         Percentile::MEDIAN => "at the median".to_owned(),
         other => format!("at {other}"),
     };
-    let whose = match summary.experiment.arms.len() {
+    let where_lost = match summary.experiment.arms.len() {
         // The baseline and this one.
-        2 => String::new(),
-        _ => format!("Of {label}, "),
+        2 => "Where packets are lost".to_owned(),
+        _ => format!("Of {label}, where packets are lost"),
     };
-    let begins = if whose.is_empty() { "Where" } else { "where" };
-    Some(format!(
-        "{whose}{begins} packets are lost, {at}, {clauses}."
-    ))
+    Some(format!("{where_lost}, {at}, {clauses}."))
 }
 
 fn then(lossy: &Difference<'_>, without: &Difference<'_>) -> Then {

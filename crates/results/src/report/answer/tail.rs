@@ -13,13 +13,11 @@ pub(super) fn tail(summary: &Summary, label: &str, representative: Percentile) -
     let asked = asked(summary);
     let worse = asked.into_iter().flat_map(|(metric, cells)| {
         let at = |percentile| Differences::new(&cells, label, metric, percentile, summary.critical);
-        let known = at(representative).map_or_else(Vec::new, |all| all.measured);
+        let known = at(representative);
         let latest = at(latest).map_or_else(Vec::new, |all| all.measured);
         let worse = latest.into_iter().filter_map(move |one| {
             let certain = certain_ms(&one)?;
-            let usual = known
-                .iter()
-                .find(|known| std::ptr::eq(known.cell, one.cell));
+            let usual = known.as_ref().and_then(|known| known.of_cell(one.cell));
             // The whole interval lies beyond what the median tells, by what people notice.
             let usual = usual.map_or(0.0, |usual| of_before(usual, usual.increase).max(0.0));
             let is_worse = certain >= FELT_MS + usual && certain >= WORTH_MORE * usual;
@@ -51,7 +49,7 @@ pub(super) fn tail(summary: &Summary, label: &str, representative: Percentile) -
 }
 
 /// Handshakes, and what connections come to at last, each with the cells that have it.
-fn asked(summary: &Summary) -> [(Metric, Vec<&CellSummary>); 2] {
+pub(super) fn asked(summary: &Summary) -> [(Metric, Vec<&CellSummary>); 2] {
     let (last, cells_to_its_end, _) = last(summary);
     [
         (Metric::Handshake, summary.cells.iter().collect()),

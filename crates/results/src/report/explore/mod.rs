@@ -169,7 +169,7 @@ impl Site {
         let words = words.map(|(key, value)| format!("/{key}={value}"));
         let tickets = Some(probe.tickets).filter(|tickets| *tickets > 0);
         let tickets = tickets.map(|tickets| format!("/tickets={tickets}"));
-        let hosts = sends.hosts.iter();
+        let hosts = sends.host.iter().flat_map(|host| &host.settings);
         let of_tickets = probe.chain.seen.tickets.as_ref();
         let of_tickets = of_tickets.map_or_else(Sent::default, |tickets| Sent::of(tickets, 0));
         Site {
