@@ -7,8 +7,8 @@ use lastbyte_exchange::Exchange;
 use lastbyte_link::named;
 use lastbyte_sizes::Outcome as DeliveryOutcome;
 
-/// One connection.
-#[derive(Clone, Debug, PartialEq)]
+/// One connection; by default one that completed, of which nothing was seen.
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Row {
     /// Index of the connection in its sample; arms share the luck of an index.
     pub index: u32,
@@ -32,9 +32,10 @@ pub struct Row {
 }
 
 /// Whether a connection did what it should.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Outcome {
     /// It delivered every byte.
+    #[default]
     Completed,
     /// It did not finish within the timeout.
     TimedOut,

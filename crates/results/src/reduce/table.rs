@@ -120,7 +120,7 @@ impl Ranked<'_> {
     /// The server's handshake messages on the wire; the most of all if there are none.
     fn server_bytes(&self) -> u32 {
         let wire = self.summary.wire.as_ref();
-        wire.map_or(u32::MAX, |wire| wire.server_wire_bytes.median)
+        wire.map_or(u32::MAX, |wire| wire.server_wire_bytes().median)
     }
 }
 
@@ -128,7 +128,7 @@ fn sent(arm: &ArmSummary) -> Option<Sent> {
     let wire = arm.wire.as_ref()?;
     Some(Sent {
         certificate_bytes: wire.bytes(Message::Certificate).median,
-        server_wire_bytes: wire.server_wire_bytes.median,
+        server_wire_bytes: wire.server_wire_bytes().median,
     })
 }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
+use lastbyte_exchange::Negotiated;
 use lastbyte_link::{Direction, Link, Probability, Rate};
 use lastbyte_sizes::Message;
 use serde::ser::SerializeMap;
@@ -18,7 +19,7 @@ use crate::results::check::{cipher_suite_name, group_name, signature_name};
 use crate::results::{
     Absent, ArmSummary, CellSummary, Contents, EarlyData, Environment, Estimate, Interval,
     Measured, Metric, Moment, Pairing, Percent, Percentile, Resumption, Role, Since, Summary,
-    Typical, Validity, WireSummary,
+    Typical, Validity,
 };
 use crate::study::{Cell, Connections, Parameter, ParameterValue};
 
@@ -66,15 +67,12 @@ pub fn json(summary: &Summary, environment: &Environment) -> String {
     serde_json::to_string_pretty(&document).unwrap_or_default() + "\n"
 }
 
-/// The name of a size, and where it is.
-type Size = (&'static str, fn(&WireSummary) -> Typical);
-
-/// The sizes that are reported of each arm's handshake besides those of its messages.
-const SIZES: [Size; 4] = [
-    ("client_hello_segments", |wire| wire.client_hello_segments),
-    ("certificates", |wire| wire.certificates),
-    ("server_flight_wire_bytes", |wire| wire.server_wire_bytes),
-    ("ticket_wire_bytes", |wire| wire.ticket_wire_bytes),
+/// The columns of sizes that are reported of each arm's handshake besides those of its messages.
+const SIZES: [&str; 4] = [
+    "client_hello_segments",
+    "certificates",
+    "server_flight_wire_bytes",
+    "ticket_wire_bytes",
 ];
 
 #[derive(Serialize)]
@@ -470,8 +468,9 @@ impl DirectionDocument {
 
 impl<'a> ArmDocument<'a> {
     fn new(cell: &Cell, arm: &'a ArmSummary, path: &str, notes: &mut Notes) -> ArmDocument<'a> {
-        let server_flights = arm.wire.and_then(|wire| wire.server_flights);
-        match arm.wire {
+        let wire = arm.wire.as_ref();
+        let server_flights = wire.and_then(|wire| wire.server_flights);
+        match wire {
             None => notes.add(
                 path,
                 "no connection completed, so the handshake is not known",
@@ -484,11 +483,9 @@ impl<'a> ArmDocument<'a> {
             }
             Some(_) => (),
         }
-        let wire = arm.wire.as_ref();
-        let messages =
-            Message::all().map(|message| (message.column(), wire.map(|wire| wire.bytes(message))));
-        let others = SIZES.into_iter().map(|(name, size)| (name, wire.map(size)));
-        let sizes = messages.chain(others).map(|(name, size)| {
+        let columns = Message::all().map(Message::column).chain(SIZES);
+        let sizes = columns.map(|name| {
+            let size = wire.map(|wire| wire.size(name));
             if let Some(Typical { least, most, .. }) = size
                 && least != most
             {
@@ -563,7 +560,7 @@ impl<'a> ArmDocument<'a> {
             negotiated: arm
                 .wire
                 .as_ref()
-                .map(NegotiatedDocument::new)
+                .map(|wire| NegotiatedDocument::new(&wire.negotiated))
                 .unwrap_or_default(),
             chain_sha256: &arm.chain_digest,
             times,
@@ -579,21 +576,23 @@ impl<'a> ArmDocument<'a> {
 }
 
 impl NegotiatedDocument {
-    fn new(wire: &WireSummary) -> NegotiatedDocument {
+    fn new(negotiated: &Negotiated) -> NegotiatedDocument {
         NegotiatedDocument {
-            group: wire.group.map(group_name),
-            cipher_suite: wire.cipher_suite.map(cipher_suite_name),
-            signature: wire.signature.map(signature_name),
-            client_signature: wire.client_signature.map(signature_name),
-            resumed: Some(wire.resumption == Resumption::Resumed),
-            early_data: match wire.early_data {
+            group: negotiated.group.map(group_name),
+            cipher_suite: negotiated.cipher_suite.map(cipher_suite_name),
+            signature: negotiated.signature.map(signature_name),
+            client_signature: negotiated.client_signature.map(signature_name),
+            resumed: Some(negotiated.resumption == Resumption::Resumed),
+            early_data: match negotiated.early_data {
                 EarlyData::None => None,
                 EarlyData::Accepted => Some("accepted"),
                 EarlyData::Refused => Some("refused"),
             },
-            certificate_compression: wire.compression.map(|compression| CompressionDocument {
-                algorithm: compression.algorithm_name(),
-                uncompressed_bytes: compression.uncompressed_bytes,
+            certificate_compression: negotiated.compression.map(|compression| {
+                CompressionDocument {
+                    algorithm: compression.algorithm_name(),
+                    uncompressed_bytes: compression.uncompressed_bytes,
+                }
             }),
         }
     }

@@ -33,12 +33,12 @@ const FAILED: &str = "server, failed first";
 const FLIGHTS: &str = "server flights";
 
 pub(super) fn messages(summary: &Summary) -> Messages<'_> {
-    let arms: Vec<(&str, Vec<WireSummary>)> = (summary.experiment.arms.iter())
+    let arms: Vec<(&str, Vec<&WireSummary>)> = (summary.experiment.arms.iter())
         .map(|arm| {
             let samples = summary.cells.iter().flat_map(|cell| &cell.arms);
             let wires = samples
                 .filter(|sample| sample.label == arm.name)
-                .filter_map(|sample| sample.wire);
+                .filter_map(|sample| sample.wire.as_ref());
             (arm.name.as_str(), wires.collect())
         })
         .filter(|(_, wires): &(_, Vec<_>)| !wires.is_empty())
@@ -50,11 +50,11 @@ pub(super) fn messages(summary: &Summary) -> Messages<'_> {
     let sometimes = SOMETIMES.into_iter();
     let sometimes = sometimes.filter(|message| occurs(&|wire| wire.bytes(*message)));
     let messages: Vec<Message> = ALWAYS.into_iter().chain(sometimes).collect();
-    let tickets = occurs(&|wire| wire.ticket_wire_bytes).then_some(TICKETS);
-    let failed = occurs(&|wire| wire.failed_server_wire_bytes).then_some(FAILED);
+    let tickets = occurs(&|wire| wire.size("ticket_wire_bytes")).then_some(TICKETS);
+    let failed = occurs(&|wire| wire.failed_server_wire_bytes()).then_some(FAILED);
     let mut wires = arms.iter().flat_map(|(_, wires)| wires);
     let uncompressed = wires
-        .any(|wire| wire.compression.is_some())
+        .any(|wire| wire.negotiated.compression.is_some())
         .then_some(UNCOMPRESSED);
     Messages {
         titles: (messages.iter().map(|message| message.title()))
@@ -67,9 +67,10 @@ pub(super) fn messages(summary: &Summary) -> Messages<'_> {
             .map(|(arm, wires)| {
                 let sizes = messages.iter();
                 let sizes = sizes.map(|message| typical(wires, |wire| wire.bytes(*message)));
-                let tickets = tickets.map(|_| typical(wires, |wire| wire.ticket_wire_bytes));
+                let tickets =
+                    tickets.map(|_| typical(wires, |wire| wire.size("ticket_wire_bytes")));
                 let uncompressed = uncompressed.map(|_| compression(wires));
-                let failed = failed.map(|_| typical(wires, |wire| wire.failed_server_wire_bytes));
+                let failed = failed.map(|_| typical(wires, |wire| wire.failed_server_wire_bytes()));
                 let others = uncompressed.into_iter().chain(tickets).chain(failed);
                 (*arm, sizes.chain(others).chain([flights(wires)]).collect())
             })
@@ -78,16 +79,16 @@ pub(super) fn messages(summary: &Summary) -> Messages<'_> {
 }
 
 /// What a message takes over all cells; `-` where there is none.
-fn typical(wires: &[WireSummary], size: impl Fn(&WireSummary) -> Typical) -> String {
-    match wires.iter().map(size).reduce(Typical::merge) {
+fn typical(wires: &[&WireSummary], size: impl Fn(&WireSummary) -> Typical) -> String {
+    match wires.iter().copied().map(size).reduce(Typical::merge) {
         Some(typical) if typical.most > 0 => typical.to_string(),
         _ => "-".to_owned(),
     }
 }
 
 /// `2162 (brotli)`, or `-` if it was sent as it is.
-fn compression(wires: &[WireSummary]) -> String {
-    let found = wires.iter().find_map(|wire| wire.compression);
+fn compression(wires: &[&WireSummary]) -> String {
+    let found = wires.iter().find_map(|wire| wire.negotiated.compression);
     found.map_or("-".to_owned(), |compression| {
         let (bytes, name) = (compression.uncompressed_bytes, compression.algorithm_name());
         format!("{bytes} ({name})")
@@ -95,7 +96,7 @@ fn compression(wires: &[WireSummary]) -> String {
 }
 
 /// `2 (12 segments)`, or `1-2 (12 segments)` if it depends on the cell.
-fn flights(wires: &[WireSummary]) -> String {
+fn flights(wires: &[&WireSummary]) -> String {
     let known = || wires.iter().filter_map(|wire| wire.server_flights);
     let span = |least: String, most: String| {
         if least == most {

@@ -1,53 +1,85 @@
-//! Rows within what is read, of which nothing fits the rest, for property tests.
-#![allow(clippy::unwrap_used)]
+//! Rows within what is read, of which nothing fits the rest, for property tests: what each column can hold, given back.
 
-use std::time::Duration;
-
-use lastbyte_exchange::{Handshake, Negotiated, Tcp, Transfer, Transport};
-use lastbyte_sizes::{ABRIDGED, Message, names};
+use lastbyte_sizes::names;
 use proptest::option;
 use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::TestRunner;
 
-use super::{
-    Cause, ChainSignal, Compression, DeliveryOutcome, Dns, EarlyData, Exchange, FailedAttempt,
-    HandshakeFlight, HelloDigest, Lateness, Measurement, Outcome, PageLoad, Resumption, Row,
-    TcpStats, Times, TransportStats,
-};
+use super::rows::{COLUMNS, Column, Kind, Value};
+use super::{Measurement, PageLoad, Row};
 
 /// Any row that a file can hold.
 pub(crate) fn row() -> impl Strategy<Value = Row> {
-    let outcome = prop_oneof![
-        Just(Outcome::Completed),
-        Just(Outcome::TimedOut),
-        (0..Cause::all().count(), text()).prop_map(|(cause, reason)| Outcome::Failed {
-            cause: Cause::all().nth(cause).unwrap(),
-            reason,
-        }),
-    ];
-    let tcp = || option::of(tcp());
-    (
-        outcome,
-        times(),
-        exchange(),
-        (dns(), measured()),
-        tcp(),
-        tcp(),
-        duration(),
-        duration(),
-    )
-        .prop_map(
-            |(outcome, times, exchange, (dns, measurement), client, server, link, endpoint)| Row {
-                index: 0,
-                block: 0,
-                outcome,
-                times,
-                exchange,
-                dns,
-                measurement,
-                transport: TransportStats::Tcp { client, server },
-                lateness: Lateness { link, endpoint },
-            },
-        )
+    fields().prop_map(|fields| {
+        let mut row = Row::default();
+        for (column, values) in restored().zip(fields) {
+            let given = values.into_iter().flatten().find_map(|value| {
+                let mut with = row.clone();
+                column.give_back(&mut with, value).map(|()| with)
+            });
+            row = given.unwrap_or(row);
+        }
+        // Of which nothing was seen, it can't be told from a transfer.
+        if row.load() == Some(&PageLoad::default()) {
+            row.measurement = Measurement::Transfer;
+        }
+        row
+    })
+}
+
+fn restored() -> impl Iterator<Item = &'static Column> {
+    COLUMNS.iter().filter(|column| column.is_restored())
+}
+
+/// What each of them may be given; `None` where it is left absent.
+fn fields() -> Vec<BoxedStrategy<Option<Vec<Value<'static>>>>> {
+    restored()
+        .map(|column| option::of(field(column)).boxed())
+        .collect()
+}
+
+/// A value for it, and others to take where the column does not hold that.
+fn field(column: &Column) -> BoxedStrategy<Vec<Value<'static>>> {
+    match column.kind {
+        Kind::Text => {
+            let own = column.doc.split('`').skip(1).step_by(2);
+            let named = (0..=u16::MAX).filter_map(|code| match column.name {
+                "group" => names::group(code),
+                "cipher_suite" => names::cipher_suite(code),
+                "signature" | "client_signature" => names::signature_scheme(code),
+                _ => None,
+            });
+            let words: Vec<String> = own.chain(named).map(str::to_owned).collect();
+            let number = any::<u16>().prop_map(|code| code.to_string());
+            let word = match words.is_empty() {
+                true => text().boxed(),
+                false => prop::sample::select(words).boxed(),
+            };
+            (word, text(), number, any::<bool>())
+                .prop_map(|(word, text, number, is_text)| {
+                    let values = if is_text {
+                        [text, word, number]
+                    } else {
+                        [number, word, text]
+                    };
+                    values.map(Value::from).to_vec()
+                })
+                .boxed()
+        }
+        // Times, numbers of all kinds, and a message's bytes each have a most of their own.
+        Kind::Whole => prop_oneof![Just(0), Just(1), Just(1_u64 << 53), 0..=1_u64 << 53]
+            .prop_map(|number| {
+                [number, number >> 25, number >> 29]
+                    .map(Value::from)
+                    .to_vec()
+            })
+            .boxed(),
+        Kind::Fraction => (0.0..=1.0)
+            .prop_map(|number: f64| vec![number.into()])
+            .boxed(),
+        Kind::Truth => any::<bool>().prop_map(|truth| vec![truth.into()]).boxed(),
+    }
 }
 
 /// Of any characters, and such as mean something to whoever shows them.
@@ -72,172 +104,24 @@ pub(crate) fn text() -> impl Strategy<Value = String> {
     ]
 }
 
-/// A load of which something was seen, or a transfer.
-fn measured() -> impl Strategy<Value = Measurement> {
-    page().prop_map(|load| match load == PageLoad::default() {
-        true => Measurement::Transfer,
-        false => Measurement::Load(load),
-    })
-}
-
-fn page() -> impl Strategy<Value = PageLoad> {
-    let time = || option::of(duration());
-    let count = || option::of(count());
-    let times = (time(), time(), time(), time());
-    let cpu = (time(), time(), time(), time(), time());
-    (times, cpu, (count(), count(), count())).prop_map(
-        |(
-            (fcp, lcp, load, speed_index),
-            (ttfb_computing, fcp_cpu, lcp_cpu, load_cpu, programs_cpu),
-            (bytes, connections, requests),
-        )| PageLoad {
-            ttfb_computing,
-            fcp,
-            lcp,
-            load,
-            speed_index,
-            fcp_cpu,
-            lcp_cpu,
-            load_cpu,
-            programs_cpu,
-            bytes,
-            connections,
-            requests,
-        },
-    )
-}
-
-fn dns() -> impl Strategy<Value = Dns> {
-    let outcome = prop::sample::select(DeliveryOutcome::ALL.to_vec());
-    (
-        option::of(duration()),
-        option::of(duration()),
-        option::of(outcome),
-        option::of(text()),
-        option::of(count()),
-    )
-        .prop_map(
-            |(address, record, outcome, reason, certificate_bytes)| Dns {
-                address,
-                record,
-                outcome,
-                reason,
-                certificate_bytes,
-            },
-        )
-}
-
-fn message_bytes() -> impl Strategy<Value = u32> {
-    prop_oneof![Just(0), Just(1), Just((1 << 24) + 3), 0..=1_u32 << 24]
-}
-
-fn count() -> impl Strategy<Value = u32> {
-    prop_oneof![Just(0), Just(1), Just(1 << 28), 0..=1_u32 << 28]
-}
-
-/// Up to what is read.
-fn duration() -> impl Strategy<Value = Duration> {
-    prop_oneof![Just(0), Just(1 << 53), 0..=1_u64 << 53].prop_map(Duration::from_nanos)
-}
-
-fn times() -> impl Strategy<Value = Times> {
-    let time = || option::of(duration());
-    (time(), time(), time(), time(), time()).prop_map(
-        |(connect, handshake, server_handshake, ttfb, ttlb)| Times {
-            connect,
-            handshake,
-            server_handshake,
-            ttfb,
-            ttlb,
-        },
-    )
-}
-
-fn exchange() -> impl Strategy<Value = Exchange> {
-    let code_point = |name: fn(u16) -> Option<&'static str>| {
-        let named: Vec<u16> = (0..=u16::MAX)
-            .filter(|code| name(*code).is_some())
-            .collect();
-        option::of(prop_oneof![prop::sample::select(named), any::<u16>()])
-    };
-    let resumption = prop_oneof![Just(Resumption::Full), Just(Resumption::Resumed)];
-    (
-        prop::collection::vec(message_bytes(), 27),
-        code_point(names::group),
-        code_point(names::cipher_suite),
-        [0, 1].map(|_| code_point(names::signature_scheme)),
-        resumption,
-        prop::sample::select(vec![
-            EarlyData::None,
-            EarlyData::Accepted,
-            EarlyData::Refused,
-        ]),
-        prop::sample::select(vec![
-            HelloDigest::None,
-            HelloDigest::Offered,
-            HelloDigest::Echoed,
-            HelloDigest::Contradicted,
-        ]),
-    )
-        .prop_map(
-            |(sizes, group, cipher_suite, signatures, resumption, early_data, hello_digest)| {
-                let messages = Message::all().zip(sizes.iter().copied());
-                let mut handshake = Handshake::of(messages.collect());
-                let wire_bytes = sizes[13..].iter().copied().map(Some);
-                handshake.see_all(HandshakeFlight::ALL.into_iter().zip(wire_bytes));
-                Exchange {
-                    transport: Transport::Tcp(Tcp {
-                        client_hello_segments: Some(sizes[12]),
-                    }),
-                    handshake,
-                    negotiated: Negotiated {
-                        group,
-                        cipher_suite,
-                        signature: signatures[0],
-                        client_signature: signatures[1],
-                        certificates: Some(sizes[18] % 3),
-                        compression: compression(sizes[20]),
-                        client_compression: compression(sizes[21]),
-                        resumption,
-                        early_data,
-                        hello_digest,
-                        signal: ChainSignal::ALL[sizes[22] as usize % ChainSignal::ALL.len()],
-                    },
-                    tickets: Some(Transfer::seen(sizes[19] as usize)),
-                    failed: sizes[22].is_multiple_of(2).then_some(FailedAttempt {
-                        client_hello_wire_bytes: sizes[23],
-                        server_flight_wire_bytes: sizes[24],
-                        through_certificate_wire_bytes: sizes[25],
-                        alert_wire_bytes: sizes[26],
-                    }),
-                    ..Exchange::default()
-                }
-            },
-        )
-}
-
-/// None, an algorithm with a name or one without.
-fn compression(number: u32) -> Option<Compression> {
-    (!number.is_multiple_of(3)).then_some(Compression {
-        algorithm: match number % 6 {
-            5 => ABRIDGED,
-            small => small as u16,
-        },
-        uncompressed_bytes: number,
-    })
-}
-
-fn tcp() -> impl Strategy<Value = TcpStats> {
-    (prop::collection::vec(count(), 6), duration(), duration()).prop_map(
-        |(numbers, rtt, min_rtt)| TcpStats {
-            retransmits: numbers[0],
-            lost: numbers[1],
-            rtt,
-            min_rtt,
-            cwnd: numbers[2],
-            mss: numbers[3],
-            segments_out: numbers[4],
-            segments_in: numbers[5],
-        },
-    )
+/// Else property tests would not be about it.
+#[test]
+fn each_column_is_drawn() {
+    let mut runner = TestRunner::deterministic();
+    let mut draw = || (row(), fields()).new_tree(&mut runner).unwrap().current();
+    let drawn: Vec<_> = (0..100).map(|_| draw()).collect();
+    for (place, column) in restored().enumerate() {
+        let takes = |row: &Row, value: &Value<'static>| {
+            column.give_back(&mut row.clone(), value.clone()).is_some()
+        };
+        let mut values = drawn.iter().flat_map(|(row, fields)| {
+            let values = fields[place].iter().flatten();
+            values.map(move |value| (row, value))
+        });
+        assert!(
+            values.any(|(row, value)| takes(row, value)),
+            "{}",
+            column.name
+        );
+    }
 }

@@ -25,7 +25,7 @@ use std::time::Duration;
 
 use lastbyte_sizes::Message;
 
-use super::{CpuCosts, Row, Sample, Validity};
+use super::{CpuCosts, Exchange, Row, Sample, Validity};
 use crate::study::{Arm, Cell, Draw, EngineName, Experiment, Parameter};
 
 /// One column of a table: of the rows, if nothing else is said.
@@ -67,6 +67,8 @@ enum Source {
     Connection(for<'a> fn(&'a Connection<'a>) -> Value<'a>),
     Cell(Parameter),
     Message(Message),
+    /// A size of an exchange besides those of its messages.
+    Size(fn(&Exchange) -> Option<u32>),
 }
 
 /// The type of a column.
@@ -177,7 +179,7 @@ struct Connection<'a> {
 
 /// What a field holds.
 #[derive(Clone, Debug, PartialEq)]
-enum Value<'a> {
+pub(super) enum Value<'a> {
     Absent,
     Text(Cow<'a, str>),
     Whole(u64),

@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use lastbyte_flights::{flights_needed, segments};
 use lastbyte_link::{Bytes, Seed};
-use lastbyte_sizes::Message;
 
 use super::expected::{linux_buffers_matter, sent_again};
 use super::failures::failures;
 use super::modes::modes;
+use super::rows::COLUMNS;
 use super::stats::{self, Level, Percentiles, Series, count};
 use super::summary::{
     Absent, ArmSummary, CellSummary, MetricSummary, Role, ServerFlights, Summary, Typical,
@@ -21,8 +21,8 @@ use super::summary::{
 };
 use super::waiting::{Side as ComparedSide, Waiting, waiting};
 use super::{
-    Contents, DeliveryOutcome, Exchange, HandshakeFlight, Metric, Outcome, PageLoad, Percentile,
-    Row, Sample, family, look, problems,
+    Contents, DeliveryOutcome, Metric, Outcome, PageLoad, Percentile, Row, Sample, family, look,
+    problems,
 };
 use crate::study::{Arm, Cell, Experiment, distinctions};
 
@@ -386,45 +386,30 @@ impl MetricSummary {
 impl WireSummary {
     fn of(rows: &[Row], cell: &Cell) -> Option<WireSummary> {
         let completed = || rows.iter().filter(|row| row.outcome == Outcome::Completed);
-        let first = completed().next()?.exchange.negotiated;
-        let typical = |number: fn(&Exchange) -> u32| {
-            Typical::of(completed().map(|row| number(&row.exchange)))
+        let negotiated = completed().next()?.exchange.negotiated;
+        let sizes = COLUMNS.iter().filter_map(|column| {
+            let sizes: Option<Vec<u32>> =
+                completed().map(|row| column.size(&row.exchange)).collect();
+            Some((column.name, Typical::of(sizes?)?))
+        });
+        let mut wire = WireSummary {
+            negotiated,
+            server_flights: None,
+            sizes: sizes.collect(),
         };
-        let server_wire_bytes = typical(|seen| seen.sent(HandshakeFlight::Server))?;
         // A server that is not ours has none: nor is it known how it fills segments.
         let mss = Typical::of(completed().filter_map(|row| Some(row.server_tcp()?.mss)));
-        Some(WireSummary {
-            messages: Message::all()
-                .map(|message| Typical::of(completed().map(|row| row.exchange.bytes(message))))
-                .collect::<Option<Vec<_>>>()?
-                .try_into()
-                .ok()?,
-            client_hello_segments: typical(|seen| {
-                let tcp = seen.transport.tcp().unwrap_or_default();
-                tcp.client_hello_segments.unwrap_or(0)
-            })?,
-            certificates: typical(|seen| seen.negotiated.certificates.unwrap_or(0))?,
-            ticket_wire_bytes: typical(|seen| seen.ticket_wire_bytes().unwrap_or(0))?,
-            server_wire_bytes,
-            failed_server_wire_bytes: typical(|seen| {
-                seen.failed
-                    .map_or(0, |failed| failed.server_flight_wire_bytes)
-            })?,
-            server_flights: mss.map(|mss| {
-                let (bytes, mss) = (server_wire_bytes.median as usize, mss.median as usize);
-                ServerFlights {
-                    segments: segments(bytes, mss),
-                    flights: flights_needed(bytes, mss, cell.initcwnd),
-                }
-            }),
-            compression: first.compression,
-            group: first.group,
-            cipher_suite: first.cipher_suite,
-            signature: first.signature,
-            client_signature: first.client_signature,
-            resumption: first.resumption,
-            early_data: first.early_data,
-        })
+        wire.server_flights = mss.map(|mss| {
+            let (bytes, mss) = (
+                wire.server_wire_bytes().median as usize,
+                mss.median as usize,
+            );
+            ServerFlights {
+                segments: segments(bytes, mss),
+                flights: flights_needed(bytes, mss, cell.initcwnd),
+            }
+        });
+        Some(wire)
     }
 }
 

@@ -6,6 +6,7 @@ use std::fmt;
 use std::time::Duration;
 
 use jiff::SignedDuration;
+use lastbyte_exchange::Negotiated;
 use lastbyte_flights::Reason;
 use lastbyte_sizes::Message;
 
@@ -18,10 +19,7 @@ use super::stats::{Estimate, Interval, Level, Percent};
 use super::waited::apart;
 use super::waiting::Waiting;
 use super::warning::Warning;
-use super::{
-    Compression, Contents, DeliveryOutcome, EarlyData, EngineReport, Metric, Percentile,
-    Resumption, Validity,
-};
+use super::{Contents, DeliveryOutcome, EngineReport, Metric, Percentile, Validity};
 use crate::study::{Cell, Experiment};
 
 /// What an experiment found.
@@ -153,44 +151,20 @@ pub enum Absent {
     NoSaved,
 }
 
-/// What the handshakes of a sample's completed connections were on the wire. Message sizes are
-/// bytes with the 4-byte handshake header.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What the handshakes of a sample's completed connections were on the wire.
+#[derive(Clone, Debug)]
 pub struct WireSummary {
-    /// How large each message was, in the order of [`Message`].
-    pub(super) messages: [Typical; Message::COUNT],
-    /// How the server's Certificate message was compressed, if it was.
-    pub compression: Option<Compression>,
-    /// Segments that the ClientHello took.
-    pub client_hello_segments: Typical,
-    /// Certificates in the server's Certificate.
-    pub certificates: Typical,
-    /// The server's session tickets on the wire, record framing included, in bytes.
-    pub ticket_wire_bytes: Typical,
-    /// The server's handshake messages on the wire, record framing included, in bytes.
-    pub server_wire_bytes: Typical,
-    /// What the server wrote of its handshake on connections that failed before these, record framing included,
-    /// in bytes: zero where the first connection was the only one.
-    pub failed_server_wire_bytes: Typical,
+    /// What the first of them negotiated.
+    pub negotiated: Negotiated,
     /// How the server's messages were cut, if its MSS is known.
     pub server_flights: Option<ServerFlights>,
-    /// Key-exchange group (IANA code point).
-    pub group: Option<u16>,
-    /// Cipher suite (IANA code point).
-    pub cipher_suite: Option<u16>,
-    /// Signature scheme of the server's CertificateVerify (IANA code point).
-    pub signature: Option<u16>,
-    /// Signature scheme of the client's CertificateVerify (IANA code point).
-    pub client_signature: Option<u16>,
-    /// Whether a session was resumed.
-    pub resumption: Resumption,
-    /// What became of early data.
-    pub early_data: EarlyData,
+    /// By the names of their columns.
+    pub(super) sizes: BTreeMap<&'static str, Typical>,
 }
 
 /// A number that all connections of a sample have in common, or nearly: the lengths of
 /// ECDSA signatures vary by a byte or two.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Typical {
     /// The median; what all have, when they agree.
     pub median: u32,
@@ -398,7 +372,23 @@ impl ArmSummary {
 impl WireSummary {
     /// How large a message was, in bytes with its 4-byte handshake header; zero if there was none.
     pub fn bytes(&self, message: Message) -> Typical {
-        self.messages[message as usize]
+        self.size(message.column())
+    }
+
+    /// The server's handshake messages on the wire, record framing included, in bytes.
+    pub fn server_wire_bytes(&self) -> Typical {
+        self.size("server_flight_wire_bytes")
+    }
+
+    /// What the server wrote of its handshake on connections that failed before these, record framing included,
+    /// in bytes: zero where the first connection was the only one.
+    pub fn failed_server_wire_bytes(&self) -> Typical {
+        self.size("failed_server_flight_wire_bytes")
+    }
+
+    /// What a [column](super::rows::COLUMNS) of sizes says of them; zeros where it says nothing.
+    pub fn size(&self, column: &str) -> Typical {
+        self.sizes.get(column).copied().unwrap_or_default()
     }
 }
 

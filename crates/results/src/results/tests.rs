@@ -438,7 +438,7 @@ mod summarising {
         );
         assert!(arm.metric(Metric::Ttlb).increases[&Percentile::MEDIAN].is_ok());
 
-        let wire = arm.wire.unwrap();
+        let wire = arm.wire.as_ref().unwrap();
         assert_eq!(
             wire.bytes(Message::CertificateVerify),
             Typical {
@@ -455,7 +455,10 @@ mod summarising {
                 flights: 1
             })
         );
-        assert_eq!((wire.group, wire.signature), (Some(0x11ec), Some(0x0403)));
+        assert_eq!(
+            (wire.negotiated.group, wire.negotiated.signature),
+            (Some(0x11ec), Some(0x0403))
+        );
     }
 
     #[test]

@@ -201,7 +201,7 @@ fn server_bytes(side: &Side<'_>, headers: usize) -> u64 {
     let wire = side.sample.wire.as_ref();
     wire.map_or(0, |wire| {
         let segments = wire.server_flights.map_or(0, |flights| flights.segments);
-        u64::from(wire.server_wire_bytes.median + wire.failed_server_wire_bytes.median)
+        u64::from(wire.server_wire_bytes().median + wire.failed_server_wire_bytes().median)
             + (segments * headers) as u64
     })
 }
@@ -214,7 +214,7 @@ fn hello_bytes(side: &Side<'_>, headers: usize) -> u64 {
             .iter()
             .map(|message| wire.bytes(*message).median)
             .sum();
-        u64::from(bytes) + u64::from(wire.client_hello_segments.median) * headers as u64
+        u64::from(bytes) + u64::from(wire.size("client_hello_segments").median) * headers as u64
     })
 }
 
@@ -264,7 +264,7 @@ pub(super) fn flights(arm: &ArmSummary) -> Option<Flights> {
         server: server.flights,
         segments: server.segments,
         is_retried: wire.bytes(Message::HelloRetryRequest).median > 0,
-        is_second: wire.failed_server_wire_bytes.median > 0,
+        is_second: wire.failed_server_wire_bytes().median > 0,
     })
 }
 

@@ -146,7 +146,7 @@ impl Entry {
             subject: ranked.way.map(|way| way.reduction.subject),
             had: ranked.way.map_or(Had::Today, |way| way.reduction.had),
             certificate: wire.map(|wire| wire.bytes(Message::Certificate).median),
-            server: wire.map(|wire| wire.server_wire_bytes.median),
+            server: wire.map(|wire| wire.server_wire_bytes().median),
             flights: wire.and_then(|wire| Some(wire.server_flights?.flights)),
             changes: changes.collect(),
         }

@@ -282,14 +282,14 @@ fn all_sizes() -> Vec<Column> {
                     .summary
                     .wire
                     .as_ref()?
-                    .server_wire_bytes
+                    .server_wire_bytes()
                     .median
                     .to_string(),
             )
         }),
         Column::new("failed, B", |ranked| {
             let wire = ranked.summary.wire.as_ref()?;
-            let failed = wire.failed_server_wire_bytes.median;
+            let failed = wire.failed_server_wire_bytes().median;
             (failed > 0).then(|| failed.to_string())
         }),
         Column::new("flights", |ranked| {

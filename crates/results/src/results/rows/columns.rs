@@ -11,8 +11,8 @@ use lastbyte_sizes::{ABRIDGED, CertificateCompression, Message, names};
 use super::{Batch, Column, Connection, Kind, OfConnection, Presence, Restore, Source, Value};
 use crate::results::check::{cipher_suite_name, group_name, signature_name};
 use crate::results::{
-    Cause, ChainSignal, Compression, DeliveryOutcome, EarlyData, HandshakeFlight, HelloDigest,
-    Measurement, Outcome, Resumption, Row, TransportStats, Validity,
+    Cause, ChainSignal, Compression, DeliveryOutcome, EarlyData, Exchange, HandshakeFlight,
+    HelloDigest, Measurement, Outcome, Resumption, Row, TransportStats, Validity,
 };
 use crate::study::{
     Cell, Draw, Emulation, EngineName, Parameter, ParameterColumn, ParameterValue, RecordSize,
@@ -47,8 +47,8 @@ macro_rules! of_load {
 /// The same of a flight of the handshake, in bytes on the wire.
 macro_rules! of_flight {
     ($name:expr, $doc:expr, $flight:ident) => {
-        whole($name, $doc, |c| {
-            c.row.exchange.wire_bytes(HandshakeFlight::$flight).into()
+        size($name, $doc, |seen| {
+            seen.wire_bytes(HandshakeFlight::$flight)
         })
         .absent(NOT_SEEN)
         .restored(|row, value| see(row, HandshakeFlight::$flight, value))
@@ -58,15 +58,12 @@ macro_rules! of_flight {
 /// The same of the connection that failed before.
 macro_rules! of_failed {
     ($name:expr, $doc:expr, $field:ident) => {
-        whole($name, $doc, |c| {
-            let failed = c.row.exchange.failed.as_ref();
-            failed.map(|failed| failed.$field).into()
-        })
-        .absent(NO_FAILED)
-        .restored(|row, value| {
-            let failed = row.exchange.failed.get_or_insert_default();
-            set(&mut failed.$field, value)
-        })
+        size($name, $doc, |seen| Some(seen.failed?.$field))
+            .absent(NO_FAILED)
+            .restored(|row, value| {
+                let failed = row.exchange.failed.get_or_insert_default();
+                set(&mut failed.$field, value)
+            })
     };
 }
 
@@ -467,17 +464,10 @@ const OTHERS: &[Column] = &[
 
 /// The columns after those of messages.
 const REST: &[Column] = &[
-    whole(
+    size(
         "client_hello_segments",
         "segments that the ClientHello took",
-        |c| {
-            c.row
-                .exchange
-                .transport
-                .tcp()
-                .and_then(|tcp| tcp.client_hello_segments)
-                .into()
-        },
+        |seen| seen.transport.tcp()?.client_hello_segments,
     )
     .absent(NOT_SEEN)
     .restored(|row, value| {
@@ -511,10 +501,10 @@ const REST: &[Column] = &[
         "the client's last messages, with record framing",
         ClientFinish
     ),
-    whole(
+    size(
         "ticket_wire_bytes",
         "the server's session tickets, with record framing",
-        |c| c.row.exchange.ticket_wire_bytes().into(),
+        Exchange::ticket_wire_bytes,
     )
     .absent(NOT_SEEN)
     .restored(|row, value| {
@@ -522,7 +512,13 @@ const REST: &[Column] = &[
         row.exchange.tickets = Some(Transfer::seen(bytes as usize));
         Some(())
     }),
-    of_row!(whole "certificates", "certificates in the Certificate message", exchange.negotiated.certificates, absent NOT_SEEN),
+    size(
+        "certificates",
+        "certificates in the Certificate message",
+        |seen| seen.negotiated.certificates,
+    )
+    .absent(NOT_SEEN)
+    .restored(|row, value| set(&mut row.exchange.negotiated.certificates, value)),
     of_code_point!("group", "key-exchange group negotiated", group, group_name, GROUPS, absent NOT_SO_FAR),
     of_code_point!("cipher_suite", "cipher suite negotiated", cipher_suite, cipher_suite_name, CIPHER_SUITES, absent NOT_SO_FAR),
     of_code_point!("signature", "signature scheme of CertificateVerify", signature, signature_name, SIGNATURES, absent NOT_SEEN),
@@ -577,6 +573,15 @@ const fn whole(
     value: for<'a> fn(&'a Connection<'a>) -> Value<'a>,
 ) -> Column {
     Column::new(name, doc, Kind::Whole, value)
+}
+
+/// One that summaries have, too.
+const fn size(name: &'static str, doc: &'static str, of: fn(&Exchange) -> Option<u32>) -> Column {
+    let value = OfConnection {
+        source: Source::Size(of),
+        restore: Restore::Never,
+    };
+    Column::required(name, doc, Kind::Whole, value)
 }
 
 const fn fraction(
@@ -637,7 +642,7 @@ impl Column {
     }
 
     /// Whether a row has it back from a file.
-    pub(super) fn is_restored(&self) -> bool {
+    pub(in crate::results) fn is_restored(&self) -> bool {
         !matches!(self.value.restore, Restore::Never)
     }
 
@@ -647,7 +652,7 @@ impl Column {
     }
 
     /// Gives a row what a field says; `None` when it can't say that.
-    pub(super) fn give_back(&self, row: &mut Row, value: Value<'_>) -> Option<()> {
+    pub(in crate::results) fn give_back(&self, row: &mut Row, value: Value<'_>) -> Option<()> {
         match self.value.restore {
             Restore::Never => Some(()),
             Restore::Row(restore) => restore(row, value),
@@ -663,13 +668,11 @@ impl Column {
     pub(super) fn value<'a>(&self, connection: &'a Connection<'a>) -> Value<'a> {
         match self.value.source {
             Source::Connection(value) => value(connection),
-            Source::Message(message) => connection
-                .row
-                .exchange
-                .handshake
-                .messages
-                .get(message)
-                .into(),
+            Source::Message(message) => {
+                let messages = &connection.row.exchange.handshake.messages;
+                messages.get(message).into()
+            }
+            Source::Size(of) => of(&connection.row.exchange).into(),
             Source::Cell(parameter) => match parameter.value(connection.cell()) {
                 None => Value::Absent,
                 Some(ParameterValue::Text(text)) => text.into(),
@@ -679,6 +682,15 @@ impl Column {
                 Some(ParameterValue::Rate(rate)) => rate.map(Rate::bits_per_second).into(),
                 Some(ParameterValue::Loss(loss)) => loss.mean().fraction().into(),
             },
+        }
+    }
+
+    /// What it says of an exchange, to add it up: nothing seen is 0. `None` where it is no size of one.
+    pub(in crate::results) fn size(&self, exchange: &Exchange) -> Option<u32> {
+        match self.value.source {
+            Source::Message(message) => Some(exchange.bytes(message)),
+            Source::Size(of) => Some(of(exchange).unwrap_or(0)),
+            Source::Connection(_) | Source::Cell(_) => None,
         }
     }
 

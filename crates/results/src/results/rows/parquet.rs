@@ -27,7 +27,7 @@ use sha2::{Digest, Sha256};
 
 use super::described::descriptions;
 use super::{Batch, COLUMNS, Column, Kind, Presence, Value};
-use crate::results::{Dns, Exchange, Lateness, Measurement, Outcome, Row, Times, TransportStats};
+use crate::results::Row;
 use crate::study::bounded_parquet::{BoundedParquet, Bounds, unless_it_panics};
 
 /// Where the document is in the metadata.
@@ -475,7 +475,7 @@ impl ParquetReader {
         unless_it_panics(|| {
             let group = self.file.get_row_group(group)?;
             let count = usize::try_from(group.metadata().num_rows()).unwrap_or(0);
-            let mut rows = vec![blank(); count];
+            let mut rows = vec![Row::default(); count];
             for (place, column) in &self.columns {
                 column.read(group.as_ref(), *place, &mut rows)?;
             }
@@ -584,21 +584,6 @@ pub fn reseal(file: &mut [u8]) {
     {
         magic.copy_from_slice(MAGIC);
         seal.copy_from_slice(&Sha256::digest(sealed));
-    }
-}
-
-/// A row of which nothing is known yet.
-fn blank() -> Row {
-    Row {
-        index: 0,
-        block: 0,
-        outcome: Outcome::Completed,
-        times: Times::default(),
-        exchange: Exchange::default(),
-        dns: Dns::default(),
-        measurement: Measurement::Transfer,
-        transport: TransportStats::default(),
-        lateness: Lateness::default(),
     }
 }
 

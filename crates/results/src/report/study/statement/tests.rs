@@ -339,16 +339,11 @@ fn assert_shown(findings: &Findings) {
             let is_of_latest = sentence.contains(&format!(": at {latest}, "));
             let shown = if is_of_latest { &shown_latest } else { &shown };
             // What can't be excluded is no claim.
-            let claimed = match sentence.split_once(" can't be excluded)") {
-                Some((before, after)) => {
-                    before
-                        .rsplit_once(" (")
-                        .map_or("", |(before, _)| before)
-                        .to_owned()
-                        + after
-                }
-                None => sentence.clone(),
-            };
+            let mut claimed = sentence.clone();
+            while let Some((before, after)) = claimed.split_once(" can't be excluded)") {
+                let (before, _) = before.rsplit_once(" (").unwrap();
+                claimed = format!("{before}{after}");
+            }
             for (number, _) in numbers(&claimed, "%") {
                 assert!(
                     shown.contains(&format!("{number} %")),

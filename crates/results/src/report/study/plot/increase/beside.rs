@@ -124,8 +124,8 @@ fn handshake(findings: &Findings, place: (usize, usize), arm: usize) -> Option<f
     let cell = findings.cell(place)?;
     let summary = findings.cell_summary(place)?;
     let bytes = |arm: usize| {
-        let wire = summary.arms.get(arm)?.wire?;
-        Some(wire.bytes(Message::ClientHello).median + wire.server_wire_bytes.median)
+        let wire = summary.arms.get(arm)?.wire.as_ref()?;
+        Some(wire.bytes(Message::ClientHello).median + wire.server_wire_bytes().median)
     };
     let more = f64::from(bytes(arm)?) - f64::from(bytes(0)?);
     let rate = cell.link.backward.rate?.bits_per_second() as f64;
