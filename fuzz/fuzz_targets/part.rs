@@ -13,8 +13,8 @@ use lastbyte::results::{
 };
 use lastbyte::study::{BlockId, Study};
 use lastbyte_fuzz::pieces;
-use lastbyte_results::results::parse_part;
-use lastbyte_results::results::rows::reseal;
+use lastbyte_results::parse_part;
+use lastbyte_results::rows::reseal;
 use libfuzzer_sys::fuzz_target;
 
 const STUDY: &str = r#"

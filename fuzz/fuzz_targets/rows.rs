@@ -6,10 +6,10 @@ use std::io::Cursor;
 use std::sync::LazyLock;
 
 use lastbyte_fuzz::pieces;
-use lastbyte_results::results::fixtures::{CLASSICAL, cell, environment, experiment, samples};
-use lastbyte_results::results::rows::{Origin, reseal};
-use lastbyte_results::results::{Saved, write_rows};
-use lastbyte_results::study::EngineName;
+use lastbyte_results::fixtures::{CLASSICAL, cell, environment, experiment, samples};
+use lastbyte_results::rows::{Origin, reseal};
+use lastbyte_results::{Saved, write_rows};
+use lastbyte_study::EngineName;
 use libfuzzer_sys::fuzz_target;
 
 static WHOLE: LazyLock<Vec<u8>> = LazyLock::new(|| {

@@ -3,6 +3,9 @@
 //! Whoever reads a name finds what was there before or all that is new, also after a crash: content
 //! is on the disk before it has its name, and the name is before anybody hears of it.
 
+#[cfg(feature = "parquet")]
+pub mod bounded_parquet;
+
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};

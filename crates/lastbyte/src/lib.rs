@@ -49,6 +49,7 @@
 pub mod kernel;
 pub mod lab;
 
-pub use lastbyte_results::{
-    explain, geography, plan, reduce, report, results, search, study, validate,
-};
+pub use lastbyte_explain::{self as explain, geography, plan, search};
+pub use lastbyte_report as report;
+pub use lastbyte_results::{self as results, reduce, validate};
+pub use lastbyte_study as study;

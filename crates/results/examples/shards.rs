@@ -11,9 +11,9 @@ use std::env;
 use std::fs::{self, File};
 use std::path::Path;
 
-use lastbyte_results::results::fixtures::{CLASSICAL, HYBRID, environment, sample};
-use lastbyte_results::results::{Folder, Manifest, PartHeader, Row, Start, gather, write_part};
-use lastbyte_results::study::{BlockId, Study};
+use lastbyte_results::fixtures::{CLASSICAL, HYBRID, environment, sample};
+use lastbyte_results::{Folder, Manifest, PartHeader, Row, Start, gather, write_part};
+use lastbyte_study::{BlockId, Study};
 
 const BLOCK: u32 = 250;
 

@@ -2,7 +2,7 @@
 
 use lastbyte_link::named;
 
-use crate::results::Metric;
+use crate::Metric;
 
 /// Whose gain counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

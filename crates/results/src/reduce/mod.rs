@@ -11,7 +11,7 @@ pub use self::by::By;
 pub use self::reduction::{Had, Holds, Reduction, Subject, Unavailable};
 pub use self::table::{Clients, Cpu, Ranked, Table};
 
-use crate::study::Arm;
+use lastbyte_study::Arm;
 
 /// What is measured of a chain.
 #[derive(Clone, Debug)]

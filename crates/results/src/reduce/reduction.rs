@@ -10,7 +10,7 @@ mod trimmed;
 
 use thiserror::Error;
 
-use crate::study::{Arm, ArmChain, ArmProblem, Delivery};
+use lastbyte_study::{Arm, ArmChain, ArmProblem, Delivery};
 
 /// Another arm, or why it can't be had.
 type Change = fn(&Arm) -> Result<Arm, Unavailable>;

@@ -5,8 +5,8 @@ use std::time::Duration;
 use lastbyte_sizes::Message;
 
 use super::{Reduce, Way};
-use crate::results::{ArmSummary, CellSummary, Cut, Metric, Percentile, Sent};
-use crate::study::{Arm, Cell};
+use crate::{ArmSummary, CellSummary, Cut, Metric, Percentile, Sent};
+use lastbyte_study::{Arm, Cell};
 
 /// CPU time of a handshake, of each side, the request and the response left out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -11,7 +11,7 @@
 //! that a thousand comparisons need, it would take a hundred thousand of them. This takes none, is
 //! exact in the tails, and says so when a sample is too small to have an interval at all.
 
-use crate::results::Percentile;
+use crate::Percentile;
 
 /// Weights below this part of the largest are left out. All that is left out is far below any tail.
 const NEGLIGIBLE: f64 = 1e-30;

@@ -5,8 +5,8 @@ use std::str::FromStr;
 
 use thiserror::Error;
 
-use crate::results::{NoPercentile, Percent, Percentile};
-use crate::study::Cell;
+use crate::{NoPercentile, Percent, Percentile};
+use lastbyte_study::Cell;
 
 /// How far a percentile of one side may be from that of the other, either way.
 #[derive(Clone, Copy, Debug, PartialEq)]

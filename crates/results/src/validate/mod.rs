@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use self::confidence::{Confidence, Ordered, ratio};
 use self::source::ARITHMETIC;
-use crate::results::{Interval, Metric, Percent, Percentile, Validity};
+use crate::{Interval, Metric, Percent, Percentile, Validity};
 
 /// How probable one wrong verdict or more is, at most, over all comparisons together.
 pub const FAMILY_WISE_ERROR: f64 = 0.05;
@@ -291,7 +291,7 @@ impl MetricComparison {
 
     /// The quantile `share`, from 0 to 1, of A and of B in nanoseconds; `None` where a side has
     /// none because connections failed.
-    pub(crate) fn quantiles(&self, share: f64) -> Option<[f64; 2]> {
+    pub fn quantiles(&self, share: f64) -> Option<[f64; 2]> {
         let quantile = |times: &Ordered| {
             let times = times.times();
             let rank = (times.len().checked_sub(1)? as f64 * share).round();

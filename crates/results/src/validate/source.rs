@@ -9,11 +9,11 @@ use lastbyte_flights::{Compute, Timeline};
 use lastbyte_link::Bytes;
 
 use super::Connections;
-use crate::results::{
+use crate::{
     CpuCosts, Dataset, Exchange, FolderError, Metric, Outcome, Row, Sample, Saved, SavedError,
     Validity, expected,
 };
-use crate::study::{Arm, Buffers, Cell, CpuTime, Delivery, EngineName, Experiment, RecordSize};
+use lastbyte_study::{Arm, Buffers, Cell, CpuTime, Delivery, EngineName, Experiment, RecordSize};
 
 /// What results of flight arithmetic are called, and their engine.
 pub(super) const ARITHMETIC: &str = "arithmetic";

@@ -3,11 +3,11 @@
 use std::fs::File;
 
 use super::*;
-use crate::results::fixtures::{CLASSICAL, HYBRID, cell, experiment, samples};
-use crate::results::rows::Origin;
-use crate::results::{Environment, Exchange, Outcome, write_rows};
-use crate::study::{Buffers, Cell, EngineName, RecordSize};
+use crate::fixtures::{CLASSICAL, HYBRID, cell, experiment, samples};
+use crate::rows::Origin;
+use crate::{Environment, Exchange, Outcome, write_rows};
 use lastbyte_exchange::HandshakeFlight;
+use lastbyte_study::{Buffers, Cell, EngineName, RecordSize};
 
 fn percentile(percent: u8) -> Percentile {
     Percentile::new(percent).unwrap()

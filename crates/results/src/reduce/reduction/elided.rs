@@ -1,7 +1,7 @@
 //! Intermediates that clients have.
 
 use super::{Had, Holds, Reduction, Subject, as_it_is, with};
-use crate::study::{Arm, ArmChain};
+use lastbyte_study::{Arm, ArmChain};
 
 const HOLDS: Holds = Holds {
     what: "the intermediates of all CAs that it trusts",

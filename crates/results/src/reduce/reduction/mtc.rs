@@ -1,7 +1,7 @@
 //! Merkle Tree Certificates.
 
 use super::{Had, Holds, Reduction, Subject, Unavailable, as_it_is, with};
-use crate::study::{Arm, ArmChain, Delivery};
+use lastbyte_study::{Arm, ArmChain, Delivery};
 
 pub(super) static LANDMARK: Reduction = Reduction {
     name: "MTC, landmark",

@@ -1,7 +1,7 @@
 //! Certificates that come through DNS.
 
 use super::{Had, Holds, Reduction, Subject, Unavailable, as_it_is, unless_sized, with};
-use crate::study::Arm;
+use lastbyte_study::Arm;
 
 const HOLDS: Holds = Holds {
     what: "nothing: its resolver has the record",

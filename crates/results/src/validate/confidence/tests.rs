@@ -172,7 +172,7 @@ fn intervals_cover_the_truth_as_often_as_they_say() {
 /// They tell the same as a bootstrap where it has resamples enough.
 #[test]
 fn intervals_agree_with_the_bootstrap() {
-    use crate::results::stats::{Level, Series, percentiles};
+    use crate::stats::{Level, Series, percentiles};
     use lastbyte_link::Seed;
     use std::time::Duration;
 

@@ -1,0 +1,438 @@
+//! What a figure shows, as its heading.
+
+use super::plan::{Plan, Series};
+use crate::text;
+use crate::thresholds::{LONGER, NAMED_SERIES, NOTICED_PERCENT, SURE, TIMES, WORTH_PERCENT};
+use lastbyte_results::Group;
+use lastbyte_study::Percentile;
+
+/// The largest and the smallest of a series.
+struct Range {
+    name: String,
+    arm: String,
+    most: Extreme,
+    least: Extreme,
+    /// The least and the largest value, certain or not.
+    values: [f64; 2],
+}
+
+/// One of them: what is certain of it decides, so that none is an extreme of noise.
+#[derive(Clone)]
+struct Extreme {
+    value: f64,
+    certain: f64,
+    place: String,
+}
+
+impl Extreme {
+    /// Whether its number is worth repeating, as a difference from `nothing`.
+    fn is_sure(&self, nothing: f64) -> bool {
+        (self.value - self.certain).abs() <= SURE * (self.value - nothing).abs()
+    }
+
+    /// `up to` with its number, or `at least` with what is certain of it.
+    fn up_to(&self, nothing: f64, told: impl Fn(f64) -> String) -> String {
+        match self.is_sure(nothing) {
+            true => format!("up to {}", told(self.value)),
+            false => format!("at least {}", told(self.certain)),
+        }
+    }
+}
+
+/// An increase of an arm over its baseline, with where it is. The arm is what delays: a window, or a network, is a place.
+struct Increase {
+    arm: String,
+    place: String,
+    value: f64,
+    ends: [f64; 2],
+    /// Whether it stands out among all that are reported together.
+    stands_out: bool,
+}
+
+impl Increase {
+    /// What may be none is called none.
+    fn is_shown(&self) -> bool {
+        let [low, high] = self.ends;
+        self.stands_out
+            && ((low > 0.0 && self.value >= NOTICED_PERCENT)
+                || (high < 0.0 && self.value <= -NOTICED_PERCENT))
+    }
+
+    /// How large it is at least: the end of its interval that is nearer to nothing.
+    fn at_least(&self) -> f64 {
+        let [low, high] = self.ends;
+        low.max(0.0 - high).max(0.0)
+    }
+
+    /// Whether its number is worth repeating.
+    fn is_sure(&self) -> bool {
+        let [low, high] = self.ends;
+        (high - low) / 2.0 <= (SURE * self.value.abs()).max(NOTICED_PERCENT)
+    }
+
+    /// `51 %`, or `at least 9 %` of what is not known better.
+    fn told(&self) -> String {
+        match self.is_sure() {
+            true => percent(self.value.abs()),
+            false => format!("at least {}", percent(self.at_least())),
+        }
+    }
+
+    /// The same of the largest of several.
+    fn up_to(&self) -> String {
+        match self.is_sure() {
+            true => format!("up to {}", percent(self.value.abs())),
+            false => self.told(),
+        }
+    }
+}
+
+/// All increases at a percentile of the figure that are known.
+fn increases(plan: &Plan, percentile: usize) -> Vec<Increase> {
+    let axis = match plan.axis() {
+        empty if empty.is_empty() => vec![(String::new(), None)],
+        axis => axis,
+    };
+    let mut known = Vec::new();
+    for (panel, groups) in plan.panels() {
+        for series in plan.series() {
+            for (x, _) in &axis {
+                let group = plan.at(&groups, &series, x);
+                let points = plan.points(group, &series.arm);
+                let point = points.get(percentile).copied().flatten();
+                let Some((value, ends)) =
+                    point.and_then(|point| Some((point.value, point.closed()?)))
+                else {
+                    continue;
+                };
+                let words = [
+                    panel.clone(),
+                    series.others().to_owned(),
+                    plan.place_on_axis(x),
+                ];
+                let words: Vec<String> =
+                    words.into_iter().filter(|word| !word.is_empty()).collect();
+                known.push(Increase {
+                    arm: series.arm.clone(),
+                    place: words.join(", "),
+                    value,
+                    ends,
+                    stands_out: plan.stands_out(group, &series.arm, percentile),
+                });
+            }
+        }
+    }
+    known
+}
+
+/// The largest for sure of each arm, the largest of all first.
+fn largest(all: &[Increase], is_one: impl Fn(&Increase) -> bool) -> Vec<&Increase> {
+    let mut largest: Vec<&Increase> = Vec::new();
+    for one in all.iter().filter(|one| one.is_shown() && is_one(one)) {
+        match largest.iter_mut().find(|known| known.arm == one.arm) {
+            Some(known) if one.at_least() > known.at_least() => *known = one,
+            Some(_) => {}
+            None => largest.push(one),
+        }
+    }
+    largest.sort_by(|one, other| other.at_least().total_cmp(&one.at_least()));
+    largest
+}
+
+/// `pq delays the last byte by up to 51 % (fibre, no data); sig comes up to 9 % sooner (geo, 50KiB)`
+pub(super) fn increase(plan: &Plan) -> Option<String> {
+    let all = increases(plan, percentile(plan, Percentile::MEDIAN));
+    let what = text::metric(plan.figure.metric);
+    let late = largest(&all, |one| one.value > 0.0);
+    let soon = largest(&all, |one| one.value < 0.0).into_iter().next();
+    let Some(first) = late.first() else {
+        return Some(match soon {
+            Some(soon) => format!(
+                "{} brings the {what} {} sooner{}",
+                soon.arm,
+                soon.up_to(),
+                at(&soon.place)
+            ),
+            None => slowest(plan).or_else(|| none(&all, what))?,
+        });
+    };
+    // Wherever it is, it is about as much.
+    let of_first = || all.iter().filter(|one| one.arm == first.arm);
+    let mut words = match of_first().all(|one| one.is_shown() && one.value > 0.8 * first.value)
+        && first.is_sure()
+    {
+        true => format!("{} delays the {what} by {}", first.arm, first.told()),
+        false => format!(
+            "{} delays the {what} by {}{}",
+            first.arm,
+            first.up_to(),
+            at(&first.place)
+        ),
+    };
+    for other in late.iter().take(NAMED_SERIES).skip(1) {
+        words += &format!(", {} by {}", other.arm, other.told());
+    }
+    if let Some(soon) = soon.filter(|soon| soon.at_least() >= WORTH_PERCENT) {
+        let who = match all.iter().all(|one| one.arm == soon.arm) {
+            true => "it",
+            false => &soon.arm,
+        };
+        words += &format!("; {who} comes {} sooner{}", soon.up_to(), at(&soon.place));
+    }
+    Some(words)
+}
+
+/// Where nothing is shown. `None` where nothing is known.
+fn none(all: &[Increase], what: &str) -> Option<String> {
+    let first = all.first()?;
+    let is_narrow = |one: &Increase| one.ends.iter().all(|end| end.abs() < WORTH_PERCENT);
+    Some(
+        match (
+            all.iter().all(|one| one.arm == first.arm),
+            all.iter().all(is_narrow),
+        ) {
+            (true, true) => format!("{} does not delay the {what}", first.arm),
+            (false, true) => format!("Nothing delays the {what}"),
+            (_, false) => format!("No difference was shown in the {what}"),
+        },
+    )
+}
+
+/// Where medians are not delayed, what is for certain at the latest percentile: `No delay of the median handshake was
+/// shown; at p90, pq delays it by up to 85 % (loss 5%)`.
+fn slowest(plan: &Plan) -> Option<String> {
+    let (place, percentile) = plan.percentiles.iter().enumerate().next_back()?;
+    let all = increases(plan, place);
+    let latest = largest(&all, |one| one.value > 0.0).into_iter().next()?;
+    (*percentile > Percentile::MEDIAN).then(|| {
+        format!(
+            "No delay of the median {} was shown; at {percentile}, {} delays it by {}{}",
+            text::metric(plan.figure.metric),
+            latest.arm,
+            latest.up_to(),
+            at(&latest.place)
+        )
+    })
+}
+
+/// `slh takes up to 9.5 times as long as classical (fibre, no data)`, at the median.
+pub(super) fn times(plan: &Plan) -> Option<String> {
+    at_percentile(plan, Percentile::MEDIAN, "")
+}
+
+/// The same of the slowest tenth, which distributions are drawn for.
+pub(super) fn tail(plan: &Plan) -> Option<String> {
+    let slowest = plan.percentiles.iter().find(|one| one.to_string() == "p90");
+    match slowest {
+        Some(slowest) => at_percentile(plan, *slowest, "the slowest tenth of "),
+        None => times(plan),
+    }
+}
+
+fn at_percentile(plan: &Plan, wanted: Percentile, whose: &str) -> Option<String> {
+    let place = percentile(plan, wanted);
+    let series = plan.series();
+    let first = series.first()?;
+    let point = |groups: &[&Group], one: &Series, x: &str| {
+        let points = plan.points(plan.at(groups, one, x), &one.arm);
+        let point = (*points.get(place)?)?;
+        Some((point.value, point.closed()?))
+    };
+    let of = |groups: &[&Group], one: &Series, x: &str| {
+        let (value, _) = point(groups, one, x)?;
+        Some([value, value])
+    };
+    if let [_] = &*series {
+        let all = ranges(plan, of);
+        let Range {
+            name, most, least, ..
+        } = all.first()?;
+        return Some(match most.value > LONGER * least.value {
+            true => capital(format!(
+                "{whose}{name} takes {} to {}{}",
+                milliseconds(least.value),
+                milliseconds(most.value),
+                at(&most.place)
+            )),
+            false => capital(format!("{whose}{name} takes {}", milliseconds(most.value))),
+        });
+    }
+    // Where arms differ, each is compared with the first one in its own surroundings.
+    let is_of_arms = series.iter().any(|one| one.arm != first.arm);
+    let than = |one: &Series| match is_of_arms {
+        true => plan.of_arm(&first.arm, one),
+        false => first.clone(),
+    };
+    let baseline = match is_of_arms {
+        true => first.arm.clone(),
+        false => plan.name(first),
+    };
+    let is_baseline = |range: &Range| match is_of_arms {
+        true => range.arm == first.arm,
+        false => range.name == baseline,
+    };
+    let compared = |of: &dyn Fn(f64, f64) -> f64| {
+        let of = |groups: &[&Group], one: &Series, x: &str| {
+            let (now, now_within) = point(groups, one, x)?;
+            let (then, then_within) = point(groups, &than(one), x)?;
+            let value = of(now, then);
+            // The end that is nearer to none; where the intervals touch, nothing is certain but that.
+            let certain = match () {
+                () if now_within[0] > then_within[1] => of(now_within[0], then_within[1]),
+                () if now_within[1] < then_within[0] => of(now_within[1], then_within[0]),
+                () => of(then, then),
+            };
+            (value.is_finite() && certain.is_finite()).then_some([value, certain])
+        };
+        let mut all = ranges(plan, of);
+        all.retain(|range| !is_baseline(range));
+        all
+    };
+    let times = compared(&|now, then| now / then);
+    let (slowest, soonest) = (most(&times)?, least(&times)?);
+    if slowest.most.certain >= TIMES {
+        let all = compared(&|now, then| now - then);
+        let slowest = most(&all)?;
+        return Some(capital(format!(
+            "{whose}{} takes {} longer than {baseline}{}",
+            slowest.name,
+            slowest.most.up_to(0.0, milliseconds),
+            at(&slowest.most.place)
+        )));
+    }
+    if slowest.most.certain >= LONGER {
+        let times = |times: f64| match times {
+            9.95.. => format!("{times:.0}"),
+            1.95.. => format!("{times:.1}"),
+            _ => format!("{times:.2}"),
+        };
+        return Some(capital(format!(
+            "{whose}{} takes {} times as long as {baseline}{}",
+            slowest.name,
+            slowest.most.up_to(1.0, times),
+            at(&slowest.most.place)
+        )));
+    }
+    if soonest.least.certain <= 1.0 / LONGER {
+        let less = |part: f64| percent(100.0 * (1.0 - part));
+        let up_to = match soonest.least.is_sure(1.0) {
+            true => format!("up to {}", less(soonest.least.value)),
+            false => format!("at least {}", less(soonest.least.certain)),
+        };
+        return Some(capital(format!(
+            "{whose}{} takes {up_to} less time than {baseline}{}",
+            soonest.name,
+            at(&soonest.least.place)
+        )));
+    }
+    let values = times.iter().flat_map(|range| range.values);
+    let within = values.map(|times| (times - 1.0).abs()).fold(0.0, f64::max);
+    // More than that, and nobody knows.
+    (within < LONGER - 1.0).then(|| {
+        capital(format!(
+            "{whose}all are within {} of {baseline}",
+            percent(100.0 * within.max(0.001))
+        ))
+    })
+}
+
+fn most(ranges: &[Range]) -> Option<&Range> {
+    let ranges = ranges.iter();
+    ranges.max_by(|one, other| one.most.certain.total_cmp(&other.most.certain))
+}
+
+fn least(ranges: &[Range]) -> Option<&Range> {
+    let ranges = ranges.iter();
+    ranges.min_by(|one, other| one.least.certain.total_cmp(&other.least.certain))
+}
+
+/// Where a percentile is among those of the figure; the first, if it is not.
+fn percentile(plan: &Plan, wanted: Percentile) -> usize {
+    let place = plan.percentiles.iter().position(|one| *one == wanted);
+    place.unwrap_or_default()
+}
+
+/// What is least and most of each series that has a number anywhere: of what is certain of each, beside its value.
+fn ranges(plan: &Plan, of: impl Fn(&[&Group], &Series, &str) -> Option<[f64; 2]>) -> Vec<Range> {
+    let axis = match plan.axis() {
+        empty if empty.is_empty() => vec![(String::new(), None)],
+        axis => axis,
+    };
+    let panels = plan.panels();
+    let mut ranges: Vec<Range> = Vec::new();
+    for series in plan.series() {
+        let mut range: Option<Range> = None;
+        for (panel, groups) in &panels {
+            for (x, _) in &axis {
+                let Some([value, certain]) = of(groups, &series, x) else {
+                    continue;
+                };
+                let words: Vec<String> = [panel.clone(), plan.place_on_axis(x)]
+                    .into_iter()
+                    .filter(|word| !word.is_empty())
+                    .collect();
+                let place = words.join(", ");
+                let here = Extreme {
+                    value,
+                    certain,
+                    place,
+                };
+                if let Some(Range {
+                    values: [low, high],
+                    ..
+                }) = &mut range
+                {
+                    (*low, *high) = (low.min(value), high.max(value));
+                }
+                match &mut range {
+                    Some(range) if certain > range.most.certain => range.most = here,
+                    Some(range) if certain < range.least.certain => range.least = here,
+                    Some(_) => {}
+                    None => {
+                        range = Some(Range {
+                            name: plan.name(&series),
+                            arm: series.arm.clone(),
+                            most: here.clone(),
+                            least: here,
+                            values: [value, value],
+                        });
+                    }
+                }
+            }
+        }
+        ranges.extend(range);
+    }
+    ranges
+}
+
+fn at(place: &str) -> String {
+    match place {
+        "" => String::new(),
+        place => format!(" ({place})"),
+    }
+}
+
+pub(super) fn percent(value: f64) -> String {
+    match value {
+        9.95.. => format!("{value:.0}\u{a0}%"),
+        _ => format!("{value:.1}\u{a0}%"),
+    }
+}
+
+fn milliseconds(value: f64) -> String {
+    match value {
+        9.95.. => format!("{value:.0}\u{a0}ms"),
+        _ => format!("{value:.1}\u{a0}ms"),
+    }
+}
+
+/// Names of arms are as they are.
+fn capital(words: String) -> String {
+    match words.strip_prefix("one ").map(|rest| format!("One {rest}")) {
+        Some(words) => words,
+        None => match words.strip_prefix("all ") {
+            Some(rest) => format!("All {rest}"),
+            None => words,
+        },
+    }
+}

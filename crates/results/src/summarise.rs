@@ -1,0 +1,427 @@
+//! From rows to a summary.
+
+use std::borrow::Borrow;
+use std::convert::Infallible;
+use std::num::NonZero;
+use std::panic::resume_unwind;
+use std::thread;
+use std::time::Duration;
+
+use lastbyte_flights::{flights_needed, segments};
+use lastbyte_link::{Bytes, Seed};
+
+use super::expected::{linux_buffers_matter, sent_again};
+use super::failures::failures;
+use super::modes::modes;
+use super::rows::COLUMNS;
+use super::stats::{self, Level, Percentiles, Series, count};
+use super::summary::{
+    Absent, ArmSummary, CellSummary, MetricSummary, Role, ServerFlights, Summary, Typical,
+    WireSummary,
+};
+use super::waiting::{Side as ComparedSide, Waiting, waiting};
+use super::{
+    Contents, DeliveryOutcome, Metric, Outcome, PageLoad, Percentile, Row, Sample, family, look,
+    problems,
+};
+use lastbyte_study::{Arm, Cell, Experiment, distinctions};
+
+impl Summary {
+    /// Summarises `samples` of `experiment`, in any order. Samples that are missing, as after an
+    /// interruption, are left out.
+    pub fn new(experiment: &Experiment, samples: &[Sample], percentiles: &[Percentile]) -> Summary {
+        let in_cell = |cell| -> Result<Vec<&Sample>, Infallible> {
+            Ok(samples
+                .iter()
+                .filter(|sample| sample.cell == cell)
+                .collect())
+        };
+        let Ok(summary) = Summary::by_cell(experiment, percentiles, in_cell);
+        summary
+    }
+
+    /// Summarises an experiment of which no more cells are in memory than there are processors:
+    /// `samples_of` gives the samples of a cell, by its index, one cell after the other.
+    ///
+    /// # Errors
+    ///
+    /// When `samples_of` has one.
+    pub fn by_cell<S: Borrow<Sample> + Send, E>(
+        experiment: &Experiment,
+        percentiles: &[Percentile],
+        mut samples_of: impl FnMut(usize) -> Result<Vec<S>, E>,
+    ) -> Result<Summary, E> {
+        let mut percentiles = percentiles.to_vec();
+        percentiles.sort_unstable();
+        percentiles.dedup();
+        let names = distinctions(&experiment.cells);
+        let mut cells = Vec::new();
+        let mut left = experiment.cells.iter().zip(names).enumerate().peekable();
+        // As many cells at once as there are processors.
+        let most = thread::available_parallelism().map_or(1, NonZero::get);
+        while left.peek().is_some() {
+            let mut batch = Vec::new();
+            for (index, (cell, name)) in left.by_ref().take(most) {
+                batch.push((cell, name, samples_of(index)?));
+            }
+            cells.extend(thread::scope(|scope| {
+                let running: Vec<_> = (batch.into_iter())
+                    .map(|(cell, name, samples)| {
+                        let percentiles = &percentiles;
+                        scope.spawn(move || {
+                            CellSummary::new(experiment, cell, name, &samples, percentiles)
+                        })
+                    })
+                    .collect();
+                // A panic there is one here.
+                let join = |cell: thread::ScopedJoinHandle<'_, _>| {
+                    cell.join().unwrap_or_else(|panic| resume_unwind(panic))
+                };
+                running.into_iter().map(join).collect::<Vec<CellSummary>>()
+            }));
+        }
+        let warnings = problems::find(experiment, &cells);
+        let mut summary = Summary {
+            experiment: experiment.clone(),
+            percentiles,
+            cells,
+            warnings,
+            critical: 0.0,
+            critical_change: 0.0,
+            since: None,
+        };
+        summary.critical = family::critical(summary.p_values().collect());
+        Ok(summary)
+    }
+}
+
+impl CellSummary {
+    fn new<S: Borrow<Sample>>(
+        experiment: &Experiment,
+        cell: &Cell,
+        name: String,
+        samples: &[S],
+        percentiles: &[Percentile],
+    ) -> CellSummary {
+        let of_arm = |arm| {
+            let mut samples = samples.iter().map(Borrow::borrow);
+            samples.find(|sample: &&Sample| sample.arm == arm)
+        };
+        let arms = experiment.arms.iter().enumerate();
+        let networks: Vec<_> = arms.map(|(index, arm)| (arm, of_arm(index))).collect();
+        let waited: Vec<_> = (networks.iter())
+            .map(|(_, sample)| sample.map(|sample| sample.waited(experiment)))
+            .collect();
+        let measured: Vec<_> = (networks.iter().zip(&waited))
+            .map(|((arm, network), waited)| SampleOf {
+                arm,
+                network: *network,
+                waited: waited.as_deref(),
+            })
+            .collect();
+        summarise(cell, name, &measured, percentiles, experiment)
+    }
+}
+
+/// What was measured of an arm in a cell.
+struct SampleOf<'a> {
+    arm: &'a Arm,
+    /// As it was measured.
+    network: Option<&'a Sample>,
+    /// As a user waits.
+    waited: Option<&'a Sample>,
+}
+
+/// The samples of one cell, in the order of their arms, the first of which is the baseline.
+fn summarise(
+    cell: &Cell,
+    name: String,
+    measured: &[SampleOf<'_>],
+    percentiles: &[Percentile],
+    experiment: &Experiment,
+) -> CellSummary {
+    let level = Level::of(&experiment.connections);
+    let series = |metric: Metric, sample: Option<&Sample>| -> Series {
+        look::series(
+            metric,
+            cell,
+            sample.into_iter().flat_map(|sample| &sample.rows),
+        )
+    };
+    let waiting =
+        |sample: &Sample| waiting_of(sample, measured, cell, percentiles, experiment.seed);
+    let uses_dns = experiment.arms.iter().any(|arm| arm.delivery.asks_dns());
+    let of_dns: &[Metric] = match uses_dns {
+        true => &[Metric::TlsHandshake, Metric::DnsRecord],
+        false => &[],
+    };
+    let metrics: Vec<Metric> = [cell.all_metrics(), of_dns].concat();
+    // All at once, since drawing the resamples takes as long as ranking them.
+    let all: Vec<Series> = (metrics.iter())
+        .flat_map(|metric| measured.iter().map(|of| series(*metric, of.waited)))
+        .collect();
+    let known = stats::percentiles(&all, percentiles, experiment.seed);
+    let known = |metric: Metric| -> &[Percentiles] {
+        let place = metrics.iter().position(|known| *known == metric);
+        let mut chunks = known.chunks(measured.len().max(1));
+        place
+            .and_then(|place| chunks.nth(place))
+            .unwrap_or_default()
+    };
+    let arms = measured.iter().enumerate().filter_map(|(index, of)| {
+        let (arm, sample) = (of.arm, of.waited?);
+        let engine = &of.network?.engine;
+        let network = of.network.filter(|_| !engine.beside.is_empty());
+        let of_arm = Metric::ALL.map(|metric| {
+            let absent = absence(metric, cell, sample);
+            let known = known(metric);
+            let percentiles_of = |sample| {
+                let times = series(metric, Some(sample));
+                let times = stats::measured(&times, percentiles).into_iter();
+                let times = percentiles.iter().copied().zip(times);
+                times.filter_map(|(of, time)| Some((of, time?)))
+            };
+            let network = network.map(|network| match is_luck(cell) {
+                false => percentiles_of(network).collect(),
+                true => {
+                    let typical = typically_added(metric, network, sample);
+                    let without = |(of, time): (_, Duration)| (of, time.saturating_sub(typical));
+                    percentiles_of(sample).map(without).collect()
+                }
+            });
+            MetricSummary {
+                network: network.unwrap_or_default(),
+                ..MetricSummary::new(absent, known, index, percentiles, level)
+            }
+        });
+        Some(ArmSummary {
+            label: arm.name.clone(),
+            role: if index == 0 {
+                Role::Baseline
+            } else {
+                Role::Compared
+            },
+            validity: sample.validity(experiment),
+            connections: count(sample.rows.len()),
+            failures: failures(&sample.rows),
+            wire: WireSummary::of(&sample.rows, cell),
+            linux_buffers_matter: (sample.rows.iter())
+                .find(|row| row.outcome == Outcome::Completed)
+                .is_some_and(|row| {
+                    let cell = cell.with_buffers(engine.buffers);
+                    let cell = cell.of_connection(row.index);
+                    linux_buffers_matter(&row.exchange, &cell, arm.record_size)
+                }),
+            sent_again: sent_again(&sample.rows, cell, arm.record_size),
+            chain_digest: sample.chain_digest.clone(),
+            engine: engine.clone(),
+            metrics: of_arm,
+            deliveries: deliveries(&sample.rows),
+            modes: modes(&sample.rows, cell),
+            ttfb_computing: middle(&sample.rows, |page| page.ttfb_computing),
+            load_cpu: middle(&sample.rows, |page| page.load_cpu),
+            programs_cpu: middle(&sample.rows, |page| page.programs_cpu),
+            waiting: match index {
+                0 => Vec::new(),
+                _ => waiting(sample),
+            },
+        })
+    });
+    let mut arms: Vec<ArmSummary> = arms.collect();
+    if let Some((baseline, others)) = arms.split_first_mut() {
+        for arm in others {
+            // What was calibrated once is off alike on both sides.
+            if arm.engine.beside != baseline.engine.beside {
+                arm.widen_by_calibrations(baseline);
+            }
+        }
+    }
+    let rows = || measured.iter().filter_map(|of| of.network);
+    if is_exact(cell, rows()) {
+        for arm in &mut arms {
+            for metric in Metric::ALL {
+                arm.metric_mut(metric).is_not_by_chance();
+            }
+        }
+    }
+    let told = look::reported(cell).map(|metric| (metric, known(metric)));
+    let samples = measured.iter().filter_map(|of| of.waited);
+    CellSummary {
+        cell: cell.clone(),
+        name,
+        arms,
+        look: look::judge(
+            &experiment.connections,
+            samples.map(|sample| sample.rows.len()).min().unwrap_or(0),
+            percentiles,
+            told,
+        ),
+    }
+}
+
+/// Whether connections of a cell have other networks than each other, by luck or by what they draw.
+fn is_luck(cell: &Cell) -> bool {
+    cell.has_loss() || cell.has_jitter() || cell.population.is_some()
+}
+
+/// Whether all connections of all arms take the same time, as nothing that happens to them is by chance: no luck of the
+/// network, and nothing that computes.
+pub(super) fn is_exact<'a>(cell: &Cell, samples: impl Iterator<Item = &'a Sample>) -> bool {
+    /// An ECDSA signature is now and then a byte shorter.
+    const SPREAD: f64 = 1e-3;
+    let is_same = |sample: &Sample, metric: Metric| {
+        let times = sample.rows.iter().filter_map(|row| metric.of(row));
+        let (least, most) = (times.clone().min(), times.max());
+        let (least, most) = (least.unwrap_or_default(), most.unwrap_or_default());
+        most - least <= most.mul_f64(SPREAD)
+    };
+    // A browser decides what it does, and one load of its does not tell whether the next one takes as long.
+    let least = match cell.page {
+        Some(_) => 2,
+        None => 1,
+    };
+    let mut samples = samples;
+    !is_luck(cell)
+        && samples.all(|sample| {
+            sample.engine.contents() == Contents::Network
+                && sample.rows.len() >= least
+                && (sample.rows.iter()).all(|row| row.outcome == Outcome::Completed)
+                && cell
+                    .all_metrics()
+                    .iter()
+                    .all(|metric| is_same(sample, *metric))
+        })
+}
+
+/// What computing adds to half of the connections at most: percentiles of times that luck spreads are those of other
+/// connections with it than without, so that their difference is no connection's computing.
+fn typically_added(metric: Metric, network: &Sample, waited: &Sample) -> Duration {
+    let pairs = network.rows.iter().zip(&waited.rows);
+    let added = pairs.filter_map(|(network, waited)| {
+        Some(metric.of(waited)?.saturating_sub(metric.of(network)?))
+    });
+    let mut added: Vec<Duration> = added.collect();
+    added.sort_unstable();
+    added.get(added.len() / 2).copied().unwrap_or_default()
+}
+
+/// How much longer the connections of a sample of a population wait than the baseline's.
+fn waiting_of(
+    sample: &Sample,
+    measured: &[SampleOf<'_>],
+    cell: &Cell,
+    percentiles: &[Percentile],
+    seed: Seed,
+) -> Vec<Waiting> {
+    let baseline = measured.first().and_then(|of| of.waited);
+    let Some(baseline) = baseline.filter(|_| cell.population.is_some()) else {
+        return Vec::new();
+    };
+    let [baseline, arm] = [&baseline.rows, &sample.rows].map(|rows| ComparedSide { cell, rows });
+    look::reported(cell)
+        .flat_map(|metric| waiting(metric, baseline, arm, percentiles, seed))
+        .collect()
+}
+
+/// What became of records, in the order of [`DeliveryOutcome::ALL`].
+fn deliveries(rows: &[Row]) -> Vec<(DeliveryOutcome, u32)> {
+    let of = |outcome| {
+        let such = rows.iter().filter(|row| row.dns.outcome == Some(outcome));
+        (outcome, count(such.count()))
+    };
+    let all = DeliveryOutcome::ALL.map(of).into_iter();
+    all.filter(|(_, connections)| *connections > 0).collect()
+}
+
+/// The one in the middle, or the later of both.
+fn middle(rows: &[Row], of: impl Fn(&PageLoad) -> Option<Duration>) -> Option<Duration> {
+    let mut all: Vec<Duration> = rows.iter().filter_map(|row| of(row.load()?)).collect();
+    all.sort_unstable();
+    all.get(all.len() / 2).copied()
+}
+
+/// Why percentiles of a sample are absent, if they are.
+fn absence(metric: Metric, cell: &Cell, sample: &Sample) -> Absent {
+    let late = sample.rows.iter().filter(|row| metric.of(row).is_none());
+    match metric {
+        Metric::Ttfb if cell.page.is_none() && cell.data == Bytes(0) => Absent::NoData,
+        _ => Absent::Failures {
+            failed: count(late.count()),
+            connections: count(sample.rows.len()),
+        },
+    }
+}
+
+impl MetricSummary {
+    /// Of the arm at `index` of those that are `known`, of which the first is the baseline.
+    fn new(
+        absent: Absent,
+        known: &[Percentiles],
+        index: usize,
+        percentiles: &[Percentile],
+        level: Level,
+    ) -> MetricSummary {
+        let mut summary = MetricSummary::default();
+        let (Some(own), Some(baseline)) = (known.get(index), known.first()) else {
+            return summary;
+        };
+        for percentile in percentiles.iter().copied() {
+            let time = own.estimate(percentile, level).ok_or(absent);
+            if index > 0 {
+                let increase = own
+                    .increase(baseline, percentile, level)
+                    .ok_or(Absent::NoBaseline);
+                summary.increases.insert(percentile, time.and(increase));
+                let p_value = own.p_value(baseline, percentile, level);
+                summary.p_values.insert(percentile, p_value);
+            }
+            summary.percentiles.insert(percentile, time);
+            let neighbours = own.neighbours(percentile).map(|pair| (percentile, pair));
+            summary.neighbours.extend(neighbours);
+        }
+        summary
+    }
+}
+
+impl WireSummary {
+    fn of(rows: &[Row], cell: &Cell) -> Option<WireSummary> {
+        let completed = || rows.iter().filter(|row| row.outcome == Outcome::Completed);
+        let negotiated = completed().next()?.exchange.negotiated;
+        let sizes = COLUMNS.iter().filter_map(|column| {
+            let sizes: Option<Vec<u32>> =
+                completed().map(|row| column.size(&row.exchange)).collect();
+            Some((column.name, Typical::of(sizes?)?))
+        });
+        let mut wire = WireSummary {
+            negotiated,
+            server_flights: None,
+            sizes: sizes.collect(),
+        };
+        // A server that is not ours has none: nor is it known how it fills segments.
+        let mss = Typical::of(completed().filter_map(|row| Some(row.server_tcp()?.mss)));
+        wire.server_flights = mss.map(|mss| {
+            let (bytes, mss) = (
+                wire.server_wire_bytes().median as usize,
+                mss.median as usize,
+            );
+            ServerFlights {
+                segments: segments(bytes, mss),
+                flights: flights_needed(bytes, mss, cell.initcwnd),
+            }
+        });
+        Some(wire)
+    }
+}
+
+impl Typical {
+    /// `None` of nothing. Of an even number of numbers, the median is the lower one.
+    fn of(numbers: impl IntoIterator<Item = u32>) -> Option<Typical> {
+        let mut numbers: Vec<u32> = numbers.into_iter().collect();
+        numbers.sort_unstable();
+        Some(Typical {
+            median: *numbers.get(numbers.len().checked_sub(1)? / 2)?,
+            least: *numbers.first()?,
+            most: *numbers.last()?,
+        })
+    }
+}

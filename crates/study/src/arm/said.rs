@@ -1,0 +1,189 @@
+//! What somebody says of an arm, as it was written.
+
+use std::fmt;
+use std::str::FromStr;
+
+use lastbyte_sizes::{ChainSpec, Group, Keys};
+
+use super::key::{Key, chain_as_written};
+use super::{ArmProblem, bare, chain_in_usual_letters, check_visible};
+use crate::{Arm, ArmChain};
+
+/// A chain, and keys with their values: what follows the group of an arm, in its order and its words. Or keys alone.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Said {
+    /// With its size; empty where there are keys alone.
+    pub(super) chain: String,
+    pub(super) keys: Vec<(Key, String)>,
+}
+
+impl Said {
+    /// What there is to say of a chain.
+    pub(super) fn of(group: Group, chain: &ArmChain) -> Result<Said, ArmProblem> {
+        let [has, usual] = [chain.clone(), bare(chain)].map(|chain| Arm::bare(group, chain));
+        let keys = Key::all().filter(|key| key.is_of_chain());
+        let keys = keys.filter(|key| key.get(&has) != key.get(&usual));
+        let said = Said {
+            chain: chain_as_written(chain),
+            keys: keys.filter_map(|key| Some((key, key.get(&has)?))).collect(),
+        };
+        check_segments(&said.chain, 0)?;
+        for (_, value) in &said.keys {
+            check_segments(value, 1)?;
+        }
+        Ok(said)
+    }
+
+    /// Keys with their values.
+    ///
+    /// # Errors
+    ///
+    /// [`ArmProblem`] where there is no such key, or one stands twice.
+    pub fn of_keys(pairs: &[(&str, &str)]) -> Result<Said, ArmProblem> {
+        let mut said = Said::default();
+        for (key, value) in pairs {
+            check_segments(value, 1)?;
+            said.add(Key::parse(key)?, value)?;
+        }
+        Ok(said)
+    }
+
+    /// The keys of a text such as `delivery=elide/client=stale`, in front of which there is no chain.
+    ///
+    /// # Errors
+    ///
+    /// Those of keys, or the text in front of them.
+    pub fn keys_of(text: &str) -> Result<Said, NoKeys> {
+        let said: Said = match text {
+            "" => Said::default(),
+            _ => text.parse()?,
+        };
+        match said.chain.split('/').find(|word| !word.is_empty()) {
+            Some(word) => Err(NoKeys::Word(word.to_owned())),
+            None => Ok(said),
+        }
+    }
+
+    /// Each key with its value.
+    pub fn pairs(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        let keys = self.keys.iter();
+        keys.map(|(key, value)| (key.name(), value.as_str()))
+    }
+
+    /// Whether nothing is said.
+    pub fn is_empty(&self) -> bool {
+        self.chain.is_empty() && self.keys.is_empty()
+    }
+
+    /// Whether this key is said.
+    pub fn says(&self, key: &str) -> bool {
+        self.keys.iter().any(|(said, _)| said.name() == key)
+    }
+
+    /// The same without some keys.
+    #[must_use]
+    pub fn without(mut self, keys: &[&str]) -> Said {
+        self.keys.retain(|(key, _)| !keys.contains(&key.name()));
+        self
+    }
+
+    /// What it says of some keys, and what of the others.
+    pub fn parted(&self, keys: &[&str]) -> (Said, Said) {
+        let these = self.keys.iter().map(|(key, _)| key.name());
+        let others: Vec<_> = these.filter(|key| !keys.contains(key)).collect();
+        (self.clone().without(&others), self.clone().without(keys))
+    }
+
+    fn add(&mut self, key: Key, value: &str) -> Result<(), ArmProblem> {
+        if self.says(key.name()) {
+            return Err(ArmProblem::Twice(key.name()));
+        }
+        self.keys.push((key, value.to_owned()));
+        Ok(())
+    }
+
+    /// How a chain that is made begins.
+    pub(super) fn chain_of(spec: &ChainSpec) -> String {
+        match spec.certificate_bytes {
+            Some(bytes) => format!("{}:{bytes}B", Keys::from(spec)),
+            None => Keys::from(spec).to_string(),
+        }
+    }
+}
+
+impl FromStr for Said {
+    type Err = ArmProblem;
+
+    /// Parts the chain from the keys after it. A segment that does not begin a key belongs to what
+    /// stands before it, since both chains and values can be paths.
+    fn from_str(text: &str) -> Result<Said, ArmProblem> {
+        let mut said = Said::default();
+        let mut chain: Option<String> = None;
+        for segment in text.split('/') {
+            let key = segment.split_once('=');
+            if let Some((name, value)) = key.filter(|(name, _)| looks_like_key(name)) {
+                said.add(Key::parse(name)?, value)?;
+                continue;
+            }
+            let last = said.keys.last_mut().map(|(_, value)| value);
+            match last.or(chain.as_mut()) {
+                Some(path) => {
+                    path.push('/');
+                    path.push_str(segment);
+                }
+                None => chain = Some(segment.to_owned()),
+            }
+        }
+        said.chain = chain_in_usual_letters(&chain.unwrap_or_default());
+        Ok(said)
+    }
+}
+
+/// Whether it is read as it is written: from this segment on, none looks like a key.
+fn check_segments(text: &str, first: usize) -> Result<(), ArmProblem> {
+    check_visible(text)?;
+    let names = text
+        .split('/')
+        .skip(first)
+        .filter_map(|segment| segment.split_once('='));
+    match names
+        .map(|(name, _)| name)
+        .find(|name| looks_like_key(name))
+    {
+        None => Ok(()),
+        Some(key) => Err(ArmProblem::ReadAsKey {
+            path: text.to_owned(),
+            key: key.to_owned(),
+        }),
+    }
+}
+
+fn looks_like_key(name: &str) -> bool {
+    !name.is_empty() && name.chars().all(|c| c.is_ascii_alphabetic() || c == '_')
+}
+
+impl fmt::Display for Said {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.chain)?;
+        let mut between = match self.chain.as_str() {
+            "" => "",
+            _ => "/",
+        };
+        for (key, value) in &self.keys {
+            write!(f, "{between}{}={value}", key.name())?;
+            between = "/";
+        }
+        Ok(())
+    }
+}
+
+/// A text is not keys alone.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NoKeys {
+    /// Something stands in front of them.
+    #[error("{0:?} is no key with a value")]
+    Word(String),
+    /// They are not those of arms.
+    #[error(transparent)]
+    Keys(#[from] ArmProblem),
+}

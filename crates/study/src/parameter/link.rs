@@ -1,0 +1,196 @@
+//! The parameters of links.
+
+use lastbyte_link::{Direction, Link, Loss, format_duration, parse_duration};
+
+use super::spec::{
+    Access, Caption, Choice, CommandLine, Lists, Measures, Place, Reading, Scope, Spec, Value, read,
+};
+use crate::{Cell, StudyFolder, load_distribution};
+
+pub(super) static NAME: Spec = Spec {
+    name: "link",
+    scope: Scope::Cell,
+    measures: Measures::Both,
+    title: "link",
+    caption: Caption::Unusual(|cell| cell.link_name.clone().unwrap_or_default()),
+    reading: Reading::Name,
+    place: Place::LinkName,
+    command_line: None,
+    column: None,
+};
+
+pub(super) static RTT: Spec = Spec {
+    name: "rtt",
+    scope: Scope::Connection,
+    measures: Measures::Both,
+    title: "RTT, ms",
+    caption: Caption::Always(round_trip),
+    reading: Reading::Text,
+    place: Place::Link(Access {
+        get: |link| Value::Time(link.rtt()),
+        set: |link, text, _| {
+            let rtt = parse_duration(text)?;
+            let halves = Link::symmetric(rtt, Direction::default());
+            link.forward.delay = halves.forward.delay;
+            link.backward.delay = halves.backward.delay;
+            Ok(())
+        },
+    }),
+    command_line: Some(CommandLine {
+        value_name: "TIME",
+        help: "Round-trip time, half of it in each direction. Lists make a grid: 35ms,70ms; so they do for nearly all options of networks, hosts and transfers",
+        choice: Choice::Usual("35ms"),
+        lists: Lists::Taken,
+    }),
+    column: None,
+};
+
+pub(super) static RATE: Spec = Spec {
+    name: "rate",
+    scope: Scope::Connection,
+    measures: Measures::Both,
+    title: "rate, Mbit/s",
+    caption: Caption::Always(|cell| both(cell, rate)),
+    reading: Reading::Ways,
+    place: Place::Direction(Access {
+        get: |direction| Value::Rate(direction.rate),
+        set: |direction, text, _| match text {
+            "unlimited" => {
+                direction.rate = None;
+                Ok(())
+            }
+            _ => {
+                direction.rate = Some(text.parse()?);
+                Ok(())
+            }
+        },
+    }),
+    command_line: Some(CommandLine {
+        value_name: "RATE",
+        help: "Rate of each direction, DOWN/UP (50mbit/10mbit: down is from server to client), or unlimited",
+        choice: Choice::Usual("1gbit"),
+        lists: Lists::Taken,
+    }),
+    column: None,
+};
+
+pub(super) static LOSS: Spec = Spec {
+    name: "loss",
+    scope: Scope::Connection,
+    measures: Measures::Both,
+    title: "loss, %",
+    caption: Caption::Always(|cell| format!("loss {}", both(cell, |way| way.loss.to_string()))),
+    reading: Reading::Text,
+    place: Place::Direction(Access {
+        get: |direction| Value::Loss(direction.loss),
+        set: |direction, text, _| read::<Loss>(&mut direction.loss, text),
+    }),
+    command_line: Some(CommandLine {
+        value_name: "LOSS",
+        help: "Share of packets that each direction loses; in bursts with gemodel:P[/R[/1-H[/1-K]]], as tc has it: gemodel:1%/10%",
+        choice: Choice::Usual("0%"),
+        lists: Lists::Taken,
+    }),
+    column: None,
+};
+
+pub(super) static JITTER: Spec = Spec {
+    name: "jitter",
+    scope: Scope::Connection,
+    measures: Measures::Both,
+    title: "jitter, ms",
+    caption: Caption::Unusual(|cell| format!("jitter {}", both(cell, jitter))),
+    reading: Reading::Text,
+    place: Place::Direction(Access {
+        get: |direction| Value::Time(direction.jitter),
+        set: |direction, text, _| {
+            direction.jitter = parse_duration(text)?;
+            Ok(())
+        },
+    }),
+    command_line: Some(CommandLine {
+        value_name: "TIME",
+        help: "Jitter of each direction",
+        choice: Choice::Usual("0ms"),
+        lists: Lists::Taken,
+    }),
+    column: None,
+};
+
+pub(super) static JITTER_DISTRIBUTION: Spec = Spec {
+    name: "jitter_distribution",
+    scope: Scope::Cell,
+    measures: Measures::Both,
+    title: "distribution of jitter",
+    // Jitter says it.
+    caption: Caption::Never,
+    reading: Reading::Name,
+    place: Place::Direction(Access {
+        get: |direction| Value::Text(direction.distribution.to_string()),
+        set: |direction, text, folder: &StudyFolder| {
+            direction.distribution = load_distribution(text, folder)?;
+            Ok(())
+        },
+    }),
+    command_line: Some(CommandLine {
+        value_name: "NAME|FILE",
+        help: "How jitter is distributed: uniform (within +-TIME), normal (TIME is the deviation), pareto, paretonormal, or as in a file: tc's FILE.dist, or measured delays, one on a line, in FILE.csv or FILE.txt",
+        choice: Choice::Usual("normal"),
+        // The name of a file may have a comma.
+        lists: Lists::Refused,
+    }),
+    column: None,
+};
+
+pub(super) static QUEUE: Spec = Spec {
+    name: "queue",
+    scope: Scope::Connection,
+    measures: Measures::Both,
+    title: "queue, packets",
+    caption: Caption::Unusual(|cell| format!("queue {}", both(cell, |way| way.queue.to_string()))),
+    reading: Reading::Whole(1..=u32::MAX),
+    place: Place::Direction(Access {
+        get: |direction| Value::Count(direction.queue),
+        set: |direction, text, _| read(&mut direction.queue, text),
+    }),
+    command_line: Some(CommandLine {
+        value_name: "PACKETS",
+        help: "Packets that each direction holds, those under way included",
+        choice: Choice::Usual("1000"),
+        lists: Lists::Taken,
+    }),
+    column: None,
+};
+
+/// A text of both directions, or one of each.
+fn both(cell: &Cell, text: fn(&Direction) -> String) -> String {
+    match (text(&cell.link.forward), text(&cell.link.backward)) {
+        (up, down) if up == down => up,
+        (up, down) => format!("{up} up and {down} down"),
+    }
+}
+
+fn round_trip(cell: &Cell) -> String {
+    let (up, down) = (cell.link.forward.delay, cell.link.backward.delay);
+    let rtt = format_duration(cell.link.rtt());
+    // Half of an odd number of nanoseconds is not a whole one.
+    if up.abs_diff(down).as_nanos() <= 1 {
+        return format!("RTT {rtt}");
+    }
+    let (up, down) = (format_duration(up), format_duration(down));
+    format!("RTT {rtt} ({up} up and {down} down)")
+}
+
+/// A rate of both directions, or `DOWN/UP`.
+fn rate(direction: &Direction) -> String {
+    let rate = direction.rate;
+    rate.map_or("no rate limit".into(), |rate| rate.to_string())
+}
+
+fn jitter(direction: &Direction) -> String {
+    let jitter = format_duration(direction.jitter);
+    match direction.jitter.is_zero() {
+        true => jitter,
+        false => format!("{jitter} {}", direction.distribution),
+    }
+}
