@@ -135,6 +135,58 @@ fn rooms_use_what_architecture_says() {
     }
 }
 
+/// The words of code that a text has.
+fn code(text: &str) -> Vec<&str> {
+    text.split('`').skip(1).step_by(2).collect()
+}
+
+/// Who adds something finds the file, and in it the list that has a line of each.
+#[test]
+fn what_is_to_add_has_the_place_that_architecture_says() {
+    let text = fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
+    let (_, section) = text.split_once("\n## To add\n").unwrap();
+    let (section, _) = section.split_once("\n## ").unwrap();
+    let rows = section.lines().filter(|line| line.starts_with("| "));
+    let rows: Vec<Vec<&str>> = rows.skip(1).map(|row| row.split('|').collect()).collect();
+    let (mut files, mut lists) = (0, 0);
+    for cells in &rows {
+        let [_, what, file, line, _] = cells.as_slice() else {
+            panic!("{cells:?}");
+        };
+        let place = |word: &str| root().join("crates").join(word.trim_end_matches("/*.rs"));
+        let is_path = |word: &&str| word.contains("/src/");
+        let named: Vec<&str> = code(file).into_iter().filter(is_path).collect();
+        for path in named
+            .iter()
+            .copied()
+            .chain(code(line).into_iter().filter(is_path))
+        {
+            assert!(place(path).exists(), "{what}: there is no {path}");
+            files += 1;
+        }
+        for list in line.split(", ") {
+            let words = code(list);
+            let Some((name, of)) = words.split_first() else {
+                continue;
+            };
+            let of = if of.is_empty() { &named[..] } else { of };
+            let name = name.trim_end_matches('!');
+            for path in of {
+                let text = fs::read_to_string(place(path)).unwrap();
+                let forms = [
+                    format!(" {name}: "),
+                    format!("macro_rules! {name} "),
+                    format!("fn {name}("),
+                ];
+                let has = forms.iter().any(|form| text.contains(form));
+                assert!(has, "{what}: {path} has no {name}");
+            }
+            lists += 1;
+        }
+    }
+    assert!(files > 40 && lists > 12, "{files} files, {lists} lists");
+}
+
 /// What a crate depends on with its usual features, its tests' dependencies included.
 fn dependencies(of: &str) -> BTreeSet<String> {
     let mut cargo = Command::new(env!("CARGO"));
