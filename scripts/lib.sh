@@ -70,6 +70,11 @@ need_nextest() {
     need_tool cargo-nextest 0.9.151 --no-default-features --features default-no-update
 }
 
+# Without what serves a book and searches it, which takes longer to compile.
+need_mdbook() {
+    need_tool mdbook 0.5.4 --no-default-features
+}
+
 # Where Lastbyte keeps what outlives a checkout.
 cache() {
     printf '%s\n' "${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/lastbyte"

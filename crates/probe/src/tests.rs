@@ -178,7 +178,7 @@ fn score_of(cases: u64, drawn: impl Fn(u64) -> Server) -> Score {
     score
 }
 
-/// How many servers are drawn: `LASTBYTE_PROBE_CASES=500` is what BENCHMARKS.md tells of. `LASTBYTE_PROBE_FIRST` draws others.
+/// How many servers are drawn: `LASTBYTE_PROBE_CASES=500` is what docs/benchmarks/probes.md reports. `LASTBYTE_PROBE_FIRST` draws others.
 fn cases() -> u64 {
     asked("LASTBYTE_PROBE_CASES").unwrap_or(100)
 }

@@ -71,7 +71,7 @@ fn is_as_written(name: &str, text: &str) {
         fs::write(&path, text).unwrap();
     }
     let found = fs::read_to_string(&path).unwrap_or_default();
-    let hint = "cargo nextest run --release -p lastbyte-results documents:: with UPDATE_DOCS=1 writes it anew";
+    let hint = "cargo nextest run --release -p lastbyte-report documents:: with UPDATE_DOCS=1 writes it anew";
     assert!(
         found == text,
         "docs/{name} is not what the code says: {hint}"

@@ -96,7 +96,7 @@ pub struct Beside(BTreeMap<String, CpuCosts>);
 
 impl Beside {
     /// How far two calibrations of the same on one machine may be from each other, minutes apart, as a share of what
-    /// computing takes: see BENCHMARKS.md.
+    /// computing takes: see docs/benchmarks/cross-check.md.
     pub const APART: f64 = 0.1;
 
     /// Those of connections that begin so.

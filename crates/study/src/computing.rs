@@ -82,7 +82,7 @@ pub struct Profile {
     pub pace: f64,
 }
 
-/// A browser on a laptop. Fitted to first paints and loads of Chromium in real time (BENCHMARKS.md, "What computing takes").
+/// A browser on a laptop. Fitted to first paints and loads of Chromium in real time (docs/benchmarks/page-loads.md).
 const LAPTOP: Costs = Costs {
     call: micros(8),
     page: micros(7),

@@ -72,7 +72,7 @@ fn a_page_begins_with_a_probe() {
 /// `scripts/explore` has written down what the page's own scripts say of some states: commands, and times.
 #[test]
 fn commands_of_the_page_are_taken_and_tell_the_same() {
-    let said = root().join("crates/results/src/report/explore/said.txt");
+    let said = root().join("crates/report/src/explore/said.txt");
     let said = fs::read_to_string(said).unwrap();
     let mut compared = 0;
     let mut questions = BTreeSet::new();
@@ -162,7 +162,7 @@ fn a_site_s_page_says_what_is_supposed_of_it() {
     let folder = TempDir::new().unwrap();
     let inside = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     let (probe, page) = (inside("probe.json"), inside("page.html"));
-    let site = root().join("crates/results/src/report/explore/site.json");
+    let site = root().join("crates/report/src/explore/site.json");
     let site: Value = serde_json::from_str(&fs::read_to_string(site).unwrap()).unwrap();
     let remove = |document: &mut Value, part: &str, name: &str| {
         let removed = document[part].as_object_mut().unwrap().remove(name);

@@ -37,6 +37,7 @@ mod scripts;
 mod see_inside;
 mod servers;
 mod service;
+mod shown;
 mod usage;
 mod validate;
 mod virtual_engine;

@@ -46,7 +46,7 @@ const BLOCK: u32 = 100;
 /// Page loads of one block: what is seen of so many has room.
 const PAGE_BLOCK: u32 = 5;
 /// The share of its core that each thread may be busy, by the pilot's measure. Above
-/// it, connections wait for each other: see BENCHMARKS.md.
+/// it, connections wait for each other: see docs/benchmarks/live-engine.md.
 const ENDPOINT_LOAD: f64 = 0.15;
 const EMULATOR_LOAD: f64 = 0.30;
 
