@@ -1,17 +1,13 @@
 //! `lastbyte probe`.
 
 mod connection;
-mod edges;
 mod finding;
 mod fleet;
-mod lead;
 mod measure;
 mod session;
 mod stream;
 mod target;
 mod tcp_info;
-mod told;
-mod users;
 mod what_if;
 
 use std::io::Write;
@@ -19,6 +15,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use lastbyte::explain::site;
+use lastbyte::report::site as report;
 use lastbyte_link::{counted, parse_duration, visible};
 use lastbyte_probe::Document;
 use openssl::x509::X509;
@@ -107,7 +105,7 @@ impl Probe {
                 if found.is_err()
                     && let Some(draft) = textfile.take()
                 {
-                    let failed = told::failed(&target.host.to_string());
+                    let failed = report::failed(&target.host.to_string());
                     draft.write(|out| out.write_all(failed.as_bytes()))?;
                 }
                 found?
@@ -122,12 +120,12 @@ impl Probe {
             tell(format_args!("{note}"));
         }
         print(&match self.format {
-            Format::Table => answer.lead() + &told::table(&document) + &answer.table(),
+            Format::Table => answer.lead() + &report::table(&document) + &answer.table(),
             Format::Json => answer.json(),
-            Format::Line => told::line(&document),
+            Format::Line => report::line(&document),
         })?;
         if let Some(draft) = textfile {
-            draft.write(|out| out.write_all(told::metrics(&document).as_bytes()))?;
+            draft.write(|out| out.write_all(report::metrics(&document).as_bytes()))?;
         }
         match self.what_if.measured_over() {
             Some(networks) => measure::measure(&answer, networks),
@@ -191,7 +189,7 @@ impl Probe {
 
 /// What is known of the chain that the site has.
 fn known(document: &Document) -> Known {
-    let of_today = edges::of_today(document);
+    let of_today = site::of_today(document);
     let needs = of_today.map(|edge| {
         budgets::needs(
             edge.flights,

@@ -9,6 +9,7 @@ pub mod plan;
 pub mod response;
 pub mod search;
 mod seen;
+pub mod site;
 mod suppose;
 #[cfg(test)]
 mod tests;

@@ -24,6 +24,7 @@ pub mod planned;
 mod qq;
 pub mod reduced;
 mod search;
+pub mod site;
 pub mod study;
 mod svg;
 mod table;

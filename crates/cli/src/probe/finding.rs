@@ -5,6 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
+use lastbyte::explain::site;
 use lastbyte_pki::openssl_reason;
 use lastbyte_probe::{
     Answered, Certainty, ClientCertificate, Document, Limits, PathTold, Probe, ResponseSeen,
@@ -16,7 +17,6 @@ use openssl::ssl::SslVersion;
 use openssl::x509::X509;
 
 use super::connection::{Nothing, Purpose, Seen, connect};
-use super::edges;
 use super::session::{Offer, Tls};
 use super::target::Target;
 use crate::own::in_parts;
@@ -181,7 +181,7 @@ pub(super) fn probe(target: &Target, manners: Manners) -> Result<Document, Strin
     document.tls.max_early_data = tls.tickets().early;
     document.tls.resumed = resumption.as_ref().map(|seen| seen.resumed);
     document.tls.alpn = resumption.map_or(first.alpn, |seen| seen.alpn);
-    edges::tell(&mut document);
+    site::add_edges(&mut document);
     let document = (document.fitted())
         .map_err(|error| of_host(format!("sends what no document of a probe has: {error}")))?;
     if manners.detail == Detail::Connections {

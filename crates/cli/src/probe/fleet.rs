@@ -9,15 +9,15 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use clap::Args;
+use lastbyte::explain::site::of_today;
+use lastbyte::report::site as report;
 use lastbyte::results::Known;
 use lastbyte_link::{counted, visible};
 use lastbyte_probe::Document;
 use serde::{Deserialize, Serialize};
 
-use super::edges::of_today;
 use super::finding::{Manners, probe};
 use super::target::Target;
-use super::told;
 use crate::compare::interrupt;
 use crate::{Failure, print, tell};
 
@@ -359,7 +359,7 @@ fn table(sites: &[(String, Target)], found: &BTreeMap<String, Line>) -> String {
             number(today.map(|edge| edge.flights)),
             number(today.and_then(|edge| edge.left)),
             visible(document.group.as_deref().unwrap_or("-")),
-            told::trusted(document),
+            report::trusted(document),
             others.collect::<Vec<_>>().join(", ")
         );
     }

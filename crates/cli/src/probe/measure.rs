@@ -3,15 +3,15 @@
 use std::ffi::OsString;
 use std::time::Duration;
 
+use lastbyte::explain::site::{self, Chain};
 use lastbyte::explain::{self, Explanation, response};
+use lastbyte::report::site::Answer;
 use lastbyte::study::{Arm, ArmChain, Hosts, NamedNetwork, Parameter, Said};
 use lastbyte_exchange::HandshakeFlight;
 use lastbyte_link::{counted, format_duration, visible};
 use lastbyte_probe::{Certificate, Document};
 use lastbyte_sizes::{ChainSpec, KeyAlgorithm, Message};
 
-use super::edges::{self, Chain};
-use super::what_if::Answer;
 use super::{Failure, print};
 use crate::compare::Chains;
 
@@ -51,7 +51,7 @@ fn arm(
     let records = response::sends(document).arm;
     let besides: Vec<_> = records
         .into_iter()
-        .chain(edges::key_share(document, chain))
+        .chain(site::key_share(document, chain))
         .collect();
     let besides: Vec<_> = besides
         .iter()
@@ -148,7 +148,7 @@ fn questions(answer: &Answer<'_>, arms: &[Arm], networks: &[&'static NamedNetwor
     let said = [
         (
             Parameter::INITCWND,
-            Some(edges::window(answer.document).to_string()),
+            Some(site::window(answer.document).to_string()),
         ),
         (Parameter::DATA, Some(format!("{data}B"))),
         (Parameter::MTU, mtu),
@@ -181,8 +181,8 @@ mod tests {
 
     use clap::Parser;
 
-    use super::super::edges::{explained, measured, one_certificate, today};
     use super::*;
+    use lastbyte::explain::site::{explained, measured, one_certificate, today};
 
     fn document(said: &str) -> Document {
         let document = format!(r#"{{"version": 1, "host": "server.example:443", {said}}}"#);
@@ -256,7 +256,7 @@ mod tests {
             ))
         };
         let line = |document: &Document| {
-            let rate = edges::PathRate::of(document, None);
+            let rate = site::PathRate::of(document, None);
             let answer = Answer {
                 document,
                 explained: Vec::new(),
@@ -295,7 +295,7 @@ mod tests {
         let said = r#""chain": [], "rtt_ms": 50, "mss": 1400, "initial_window": 4,
             "response": {"status": 200, "wire_bytes": 1022, "first_record_wire_bytes": 1022}"#;
         let document = document(said);
-        let rate = edges::PathRate::of(&document, None);
+        let rate = site::PathRate::of(&document, None);
         let cells = vec![measured(&document, rate.rate())];
         assert!(today(&document).is_none());
         let answer = Answer {

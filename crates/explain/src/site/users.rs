@@ -6,18 +6,17 @@ use std::path::Path;
 use std::str::FromStr;
 use std::time::Duration;
 
-use lastbyte::explain::Explanation;
-use lastbyte::plan::usual_population;
-use lastbyte::results::{Percentile, expected, stats};
-use lastbyte::study::{Cell, Parameter, Population, StudyError, quoted};
 use lastbyte_flights::Compute;
-use lastbyte_link::{counted, visible};
+use lastbyte_results::{Percentile, expected, stats};
+use lastbyte_study::{Cell, Population, StudyError, quoted};
 
-use super::edges::Chain;
+use super::Chain;
+use crate::Explanation;
+use crate::plan::usual_population;
 
 /// Whose paths are asked for.
 #[derive(Clone, Debug)]
-pub(super) struct Users {
+pub struct Users {
     /// As it was asked for.
     name: String,
     population: Population,
@@ -26,11 +25,11 @@ pub(super) struct Users {
 /// What a plan takes for granted.
 const EXAMPLE: &str = "example";
 /// What a path has of a population.
-const OF_PATHS: [&str; 2] = ["rtt", "rate"];
+pub const OF_PATHS: [&str; 2] = ["rtt", "rate"];
 /// As many as are drawn: a percentile is that of so many users.
-const USERS: u32 = 1000;
-/// The percentiles that are told.
-pub(super) const PERCENTILES: [u8; 3] = [50, 75, 95];
+pub const USERS: u32 = 1000;
+/// The percentiles that are reported.
+pub const PERCENTILES: [u8; 3] = [50, 75, 95];
 
 impl FromStr for Users {
     type Err = String;
@@ -77,19 +76,19 @@ fn draws(population: &Population, name: &str) -> bool {
 
 /// What a chain is to all users.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Felt {
+pub struct UserTimes {
     /// [`PERCENTILES`] of the time of the first byte of the response.
-    pub(super) first_byte: Vec<Option<Duration>>,
+    pub first_byte: Vec<Option<Duration>>,
     /// The same of its last byte.
-    pub(super) last_byte: Vec<Option<Duration>>,
+    pub last_byte: Vec<Option<Duration>>,
     /// The share of users whose handshake waits longer for acknowledgements than with the first chain.
-    pub(super) beyond: f64,
+    pub beyond: f64,
     /// The share of users over whose paths arithmetic does not go as far as the last byte: their times are only near.
-    pub(super) near: f64,
+    pub near: f64,
 }
 
 /// What happens on the path of one user.
-struct Times {
+struct PathTimes {
     first_byte: Option<Duration>,
     last_byte: Duration,
     /// What of the handshake is the server's waiting for its window: none where the path is still full meanwhile.
@@ -108,11 +107,14 @@ enum Extent {
 impl Users {
     /// What these chains are to users who have the paths of the population in the place of the measured one, in the order of
     /// the chains. What the population is silent about is as measured.
-    pub(super) fn felt(&self, measured: &Cell, chains: &[(&Chain, Explanation)]) -> Vec<Felt> {
+    pub fn times(&self, measured: &Cell, chains: &[(&Chain, Explanation)]) -> Vec<UserTimes> {
         let (paths, users) = self.paths(measured);
         let mut first: Vec<Duration> = Vec::new();
-        let felt = chains.iter().map(|(_, explanation)| {
-            let times: Vec<Times> = paths.iter().map(|path| times(explanation, path)).collect();
+        let times_of_all = chains.iter().map(|(_, explanation)| {
+            let times: Vec<PathTimes> = paths
+                .iter()
+                .map(|path| path_times(explanation, path))
+                .collect();
             if first.is_empty() {
                 first = times.iter().map(|times| times.waits).collect();
             }
@@ -123,7 +125,7 @@ impl Users {
             let share = |is: &dyn Fn(&&usize) -> bool| {
                 users.iter().filter(is).count() as f64 / users.len().max(1) as f64
             };
-            let percentiles = |time: &dyn Fn(&Times) -> Option<Duration>| {
+            let percentiles = |time: &dyn Fn(&PathTimes) -> Option<Duration>| {
                 let of_user = users.iter().map(|path| times.get(*path).and_then(time));
                 let known: Vec<Percentile> = PERCENTILES
                     .into_iter()
@@ -131,7 +133,7 @@ impl Users {
                     .collect();
                 stats::measured(&(0..).zip(of_user).collect(), &known)
             };
-            Felt {
+            UserTimes {
                 first_byte: percentiles(&|times| times.first_byte),
                 last_byte: percentiles(&|times| Some(times.last_byte)),
                 beyond: share(&later),
@@ -141,7 +143,7 @@ impl Users {
                 }),
             }
         });
-        felt.collect()
+        times_of_all.collect()
     }
 
     /// The paths that there are, and which of them each user has.
@@ -167,112 +169,22 @@ impl Users {
     }
 
     /// As it was asked for.
-    pub(super) fn name(&self) -> &str {
+    pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// For people.
-    pub(super) fn table(&self, chains: &[(&Chain, Explanation)], felt: &[Felt]) -> String {
-        let names = chains.iter().map(|(chain, _)| visible(&chain.name));
-        let names: Vec<String> = names.collect();
-        let width = names.iter().map(|name| name.chars().count());
-        let width = width.fold(28, usize::max);
-        let mut text = format!(
-            "\n{:<width$} {:>14}  {:>14} {:>10} {:>10}  {:>14} {:>10} {:>10}\n",
-            "users",
-            "beyond an edge",
-            "first byte p50",
-            "p75",
-            "p95",
-            "last byte p50",
-            "p75",
-            "p95"
-        );
-        for (number, (name, own)) in names.iter().zip(felt).enumerate() {
-            let beyond = match number {
-                0 => "-".to_owned(),
-                _ => format!("{:.1}%", 100.0 * own.beyond),
-            };
-            let columns = |of: fn(&Felt) -> &Vec<Option<Duration>>| {
-                let today = felt.first().map(of).into_iter().flatten();
-                let columns = of(own).iter().zip(today);
-                let columns = columns.zip([14, 10, 10]);
-                let columns = columns.map(|((own, today), width)| {
-                    format!("{:>width$}", super::told::later(*own, *today))
-                });
-                columns.collect::<Vec<_>>().join(" ")
-            };
-            let (first, last) = (
-                columns(|felt| &felt.first_byte),
-                columns(|felt| &felt.last_byte),
-            );
-            text += &format!("{name:<width$} {beyond:>14}  {first}  {last}\n");
-        }
-        let near = felt.iter().map(|felt| felt.near).fold(0.0, f64::max);
-        if near > 0.0 {
-            text += &format!(
-                "{:.1}% have so slow a link, or so long an RTT, that Linux sends segments twice without need, which is left out: their times are near\n",
-                100.0 * near
-            );
-        }
-        text + &self.supposed()
+    /// Whether they draw a parameter of this name.
+    pub fn draws(&self, name: &str) -> bool {
+        draws(&self.population, name)
     }
 
-    /// What is supposed of them.
-    fn supposed(&self) -> String {
-        let population = &self.population;
-        let [drawn, silent]: [Vec<&str>; 2] = [true, false].map(|said| {
-            let names = OF_PATHS.into_iter();
-            names
-                .filter(|name| draws(population, name) == said)
-                .collect()
-        });
-        let left_out = population.drawn().map(Parameter::name);
-        let left_out: Vec<&str> = left_out.filter(|name| !OF_PATHS.contains(name)).collect();
-        let told = |names: &[&str], what: &str| match names {
-            [] => String::new(),
-            names => format!(", {} {what}", names.join(" and ")),
-        };
-        let resume = population.most_that_resume().filter(|share| *share > 0.0);
-        let resume = resume.map_or_else(String::new, |share| {
-            format!(
-                ", though up to {:.0}% resume and get no chain",
-                100.0 * share
-            )
-        });
-        format!(
-            "{} drawn from {}: {} of each{}{}; all in full handshakes{resume}\n\
-             beyond an edge: the server's handshake waits for acknowledgements, longer than today; bytes that only take time on a \
-             slow path are no edge\n",
-            counted(USERS as usize, "user"),
-            visible(&self.name),
-            drawn.join(" and "),
-            told(&silent, "as on the measured path"),
-            told(&left_out, "left out"),
-        )
-    }
-
-    /// For machines.
-    pub(super) fn json(&self, felt: &Felt) -> serde_json::Value {
-        let percentiles = |times: &[Option<Duration>]| -> serde_json::Value {
-            let named = PERCENTILES.iter().zip(times).map(|(percentile, time)| {
-                let ms = time.map(|time| time.as_secs_f64() * 1e3);
-                (format!("p{percentile}"), serde_json::json!(ms))
-            });
-            serde_json::Value::Object(named.collect())
-        };
-        serde_json::json!({
-            "population": self.name(),
-            "drawn": USERS,
-            "beyond_an_edge": felt.beyond,
-            "near": felt.near,
-            "first_byte_ms": percentiles(&felt.first_byte),
-            "last_byte_ms": percentiles(&felt.last_byte),
-        })
+    /// Whom they are drawn from.
+    pub fn population(&self) -> &Population {
+        &self.population
     }
 }
 
-fn times(explanation: &Explanation, path: &Cell) -> Times {
+fn path_times(explanation: &Explanation, path: &Cell) -> PathTimes {
     /// No handshake fills it.
     const UNBOUND: u32 = 1_000_000;
     let over = |path: &Cell| {
@@ -286,7 +198,7 @@ fn times(explanation: &Explanation, path: &Cell) -> Times {
         data: lastbyte_link::Bytes(0),
         ..path.clone()
     });
-    Times {
+    PathTimes {
         first_byte: timeline.ttfb,
         last_byte: timeline.ttlb,
         extent: match timeline.beyond(timeline.ttlb) {
@@ -305,7 +217,7 @@ mod tests {
     use lastbyte_probe::Document;
     use lastbyte_sizes::framing::MSS;
 
-    use super::super::edges::{explained, measured, one_certificate};
+    use super::super::{explained, measured, one_certificate};
     use super::*;
 
     /// Of an IP header and a TCP header with timestamps.
@@ -346,7 +258,7 @@ mod tests {
         let users = users(
             "joint = { rtt = [\"100ms\", \"10ms\"], rate = [\"1gbit\", \"1mbit\"], weight = [60, 40] }",
         );
-        let [today, other] = users.felt(&path, &explained).try_into().unwrap();
+        let [today, other] = users.times(&path, &explained).try_into().unwrap();
         assert_eq!(today.beyond, 0.0);
         assert!((other.beyond - 0.6).abs() < 0.002, "{other:?}");
 
@@ -387,13 +299,8 @@ mod tests {
         assert_eq!(of_all.link.rtt(), Duration::from_millis(80));
         assert_eq!(of_all.link.backward.rate, path.link.backward.rate);
         assert!(!of_all.has_loss() && of_all.data == path.data);
-        let told = users.supposed();
-        for expected in [
-            "1000 users drawn from users.toml: rtt of each, rate as on the measured path, loss and data left out",
-            "up to 46% resume and get no chain",
-        ] {
-            assert!(told.contains(expected), "{told}");
-        }
+        let is_drawn = OF_PATHS.map(|name| users.draws(name));
+        assert_eq!(is_drawn, [true, false]);
     }
 
     #[test]

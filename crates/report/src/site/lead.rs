@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use lastbyte_link::{counted, visible};
 use lastbyte_probe::{Document, Edge};
 
-use super::edges;
+use lastbyte_explain::site;
 
 /// What other chains change in the number of flights, in a sentence, and then what was supposed; nothing where arithmetic does not
 /// know today's chain.
@@ -45,7 +45,7 @@ pub(super) fn lead(document: &Document) -> String {
 
 /// What such sentences suppose, and what changes that, in a line.
 pub(super) fn supposed(document: &Document) -> String {
-    let window = edges::window(document);
+    let window = site::window(document);
     let seen = match document.initial_window {
         Some(_) => "",
         None => ", which was not seen for certain",

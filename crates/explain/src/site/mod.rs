@@ -1,20 +1,25 @@
-//! How far a site is from its next edge, today and with other chains: by arithmetic.
+//! A live site, as a probe saw it: how far it is from its next edge, today and with other chains, and what they
+//! change for its users. By arithmetic.
 
-use lastbyte::explain::{
-    Explanation, OwnChain, SUPPOSED, explain_own, group, initial_window, payload, response,
-    retried, supposed_rate,
-};
-use lastbyte::study::{
-    Arm, ArmChain, ArmProblem, Cell, NamedNetwork, Parameter, Said, StudyFolder,
-};
+mod users;
+
+pub use users::{OF_PATHS, PERCENTILES, USERS, UserTimes, Users};
+
+use std::time::Duration;
+
 use lastbyte_exchange::HandshakeFlight;
 use lastbyte_link::{Direction, Link, Rate};
 use lastbyte_probe::{Document, Edge, Left};
 use lastbyte_sizes::{Group, Keys, Message, PemFiles};
-use std::time::Duration;
+use lastbyte_study::{Arm, ArmChain, ArmProblem, Cell, NamedNetwork, Parameter, Said, StudyFolder};
+
+use crate::{
+    Explanation, OwnChain, SUPPOSED, explain_own, group, initial_window, payload, response,
+    retried, supposed_rate,
+};
 
 /// What the chain that a site has is called.
-pub(super) const TODAY: &str = "today";
+pub const TODAY: &str = "today";
 
 /// The same where the site has no TLS 1.3 today.
 const IN_TLS_1_3: &str = "today, in TLS 1.3";
@@ -22,21 +27,22 @@ const TLS_1_3: &str = "TLSv1.3";
 
 /// A chain in the place of the one that a site has.
 #[derive(Clone, Debug)]
-pub(super) struct Chain {
+pub struct Chain {
     /// How it is called.
-    pub(super) name: String,
-    pub(super) shown: OwnChain,
+    pub name: String,
+    /// What it shows.
+    pub shown: OwnChain,
     /// The keys that are supposed; none of those that it has.
-    pub(super) keys: Option<Keys>,
+    pub keys: Option<Keys>,
     /// The key exchange that is supposed in the place of the one that was seen.
-    pub(super) group: Option<Group>,
+    pub group: Option<Group>,
     /// How it comes, as an arm says it; whole, where nothing is said.
-    pub(super) way: Said,
+    pub way: Said,
 }
 
 impl Chain {
     /// The same, coming so.
-    pub(super) fn delivered(&self, way: &Said) -> Chain {
+    pub fn delivered(&self, way: &Said) -> Chain {
         let name = match way.is_empty() {
             true => self.name.clone(),
             false => format!("{}/{way}", self.name),
@@ -49,12 +55,12 @@ impl Chain {
     }
 
     /// What is connected with.
-    pub(super) fn group(&self, document: &Document) -> Group {
+    pub fn group(&self, document: &Document) -> Group {
         self.group.unwrap_or_else(|| group(document))
     }
 
     /// The arm of a client that does, with a HelloRetryRequest where the server sent one for the same group.
-    pub(super) fn connecting(&self, document: &Document, arm: Arm) -> Arm {
+    pub fn connecting(&self, document: &Document, arm: Arm) -> Arm {
         match self.group {
             None => retried(document, arm),
             Some(_) => arm,
@@ -63,7 +69,7 @@ impl Chain {
 }
 
 /// The chain as it is. All arithmetic is of TLS 1.3, so of a server that has not that, it is of what would be.
-pub(super) fn today(document: &Document) -> Option<Chain> {
+pub fn today(document: &Document) -> Option<Chain> {
     let has_it = document.tls.version.is_empty() || document.tls.version == TLS_1_3;
     Some(Chain {
         name: if has_it { TODAY } else { IN_TLS_1_3 }.to_owned(),
@@ -76,7 +82,7 @@ pub(super) fn today(document: &Document) -> Option<Chain> {
 
 /// The same names, extensions and number of certificates with other keys; none where the parts of a certificate are not
 /// known.
-pub(super) fn with(document: &Document, keys: impl Into<Keys>) -> Option<Chain> {
+pub fn with(document: &Document, keys: impl Into<Keys>) -> Option<Chain> {
     let keys = keys.into();
     Some(Chain {
         name: keys.to_string(),
@@ -88,7 +94,7 @@ pub(super) fn with(document: &Document, keys: impl Into<Keys>) -> Option<Chain> 
 }
 
 /// The measured path, which carries so much, with the response that came.
-pub(super) fn measured(document: &Document, rate: Rate) -> Cell {
+pub fn measured(document: &Document, rate: Rate) -> Cell {
     let rtt = Duration::from_secs_f64(document.rtt_ms.unwrap_or_default() / 1e3);
     let link = Link::symmetric(
         rtt,
@@ -102,43 +108,45 @@ pub(super) fn measured(document: &Document, rate: Rate) -> Cell {
 
 /// What the measured path carries, and who says so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum PathRate {
+pub enum PathRate {
     /// A probe saw it.
     Seen(Rate),
-    /// Who asks does.
-    Asked(Rate),
+    /// Who asks gives it.
+    Given(Rate),
     /// Nobody: nothing was seen to limit it.
     Supposed(Rate),
 }
 
 impl PathRate {
-    pub(super) fn of(document: &Document, asked: Option<Rate>) -> PathRate {
+    /// What is given, else what was seen, else what is supposed.
+    pub fn of(document: &Document, given: Option<Rate>) -> PathRate {
         let rate = |mbit: f64| Rate::from_bits_per_second((mbit * 1e6) as u64).unwrap_or(Rate::MIN);
-        match (asked, document.rate_mbit) {
-            (Some(asked), _) => PathRate::Asked(asked),
+        match (given, document.rate_mbit) {
+            (Some(given), _) => PathRate::Given(given),
             (None, Some(seen)) => PathRate::Seen(rate(seen)),
             (None, None) => PathRate::Supposed(rate(supposed_rate(document))),
         }
     }
 
-    pub(super) fn rate(self) -> Rate {
+    /// Whoever says so.
+    pub fn rate(self) -> Rate {
         match self {
-            PathRate::Seen(rate) | PathRate::Asked(rate) | PathRate::Supposed(rate) => rate,
+            PathRate::Seen(rate) | PathRate::Given(rate) | PathRate::Supposed(rate) => rate,
         }
     }
 
     /// As documents have it.
-    pub(super) fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             PathRate::Seen(_) => "seen",
-            PathRate::Asked(_) => "asked",
+            PathRate::Given(_) => "asked",
             PathRate::Supposed(_) => "supposed",
         }
     }
 }
 
 /// One of the networks that have names.
-pub(super) fn named(document: &Document, network: &NamedNetwork) -> Cell {
+pub fn named(document: &Document, network: &NamedNetwork) -> Cell {
     let link = network.link().without_luck();
     of(document, link, Some(network.name.to_owned()))
 }
@@ -160,12 +168,12 @@ fn of(document: &Document, link: Link, link_name: Option<String>) -> Cell {
 }
 
 /// The window that is calculated with: the smallest that was not ruled out.
-pub(super) fn window(document: &Document) -> u32 {
+pub fn window(document: &Document) -> u32 {
     initial_window(document).clamp(1, 1000)
 }
 
 /// What an arm says besides where the server sent a HelloRetryRequest; none where it did not.
-pub(super) fn key_share(document: &Document, chain: &Chain) -> Option<(&'static str, String)> {
+pub fn key_share(document: &Document, chain: &Chain) -> Option<(&'static str, String)> {
     let arm = arm(chain.group(document), &Said::default());
     let arm = arm.map(|arm| chain.connecting(document, arm));
     let share = arm.ok().and_then(|arm| arm.key_shares.first().copied());
@@ -174,18 +182,26 @@ pub(super) fn key_share(document: &Document, chain: &Chain) -> Option<(&'static 
 }
 
 /// An arm of some server whose chain comes so. Which server it is changes nothing: its name's length is in what is shown.
-pub(super) fn arm(group: Group, way: &Said) -> Result<Arm, ArmProblem> {
+///
+/// # Errors
+///
+/// When no chain of a server can come so.
+pub fn arm(group: Group, way: &Said) -> Result<Arm, ArmProblem> {
     let server = ArmChain::Pem(PemFiles::new("server.example:443"));
     Arm::of_said(group, server, way)
 }
 
 /// What arithmetic says of a chain over these cells.
-pub(super) fn explained(document: &Document, chain: &Chain, cells: &[Cell]) -> Option<Explanation> {
+pub fn explained(document: &Document, chain: &Chain, cells: &[Cell]) -> Option<Explanation> {
     try_explained(document, chain, cells).ok()
 }
 
-/// The same, or why there is no arithmetic of it.
-pub(super) fn try_explained(
+/// The same.
+///
+/// # Errors
+///
+/// Why there is no arithmetic of it.
+pub fn try_explained(
     document: &Document,
     chain: &Chain,
     cells: &[Cell],
@@ -196,7 +212,7 @@ pub(super) fn try_explained(
 }
 
 /// Puts how far it is into a document.
-pub(super) fn tell(document: &mut Document) {
+pub fn add_edges(document: &mut Document) {
     let alternatives = SUPPOSED
         .into_iter()
         .filter_map(|algorithm| with(document, algorithm));
@@ -210,7 +226,7 @@ pub(super) fn tell(document: &mut Document) {
 }
 
 /// How far the chain that a site has is from its edges, in the handshake that it has.
-pub(super) fn of_today(document: &Document) -> Option<&Edge> {
+pub fn of_today(document: &Document) -> Option<&Edge> {
     document.edges.first().filter(|edge| edge.chain == TODAY)
 }
 
@@ -221,11 +237,7 @@ fn edge(document: &Document, chain: &Chain, cell: &Cell) -> Option<Edge> {
 }
 
 /// The same, by what arithmetic says of it: with the window and the segments of its first cell.
-pub(super) fn edge_of(
-    document: &Document,
-    chain: &Chain,
-    explanation: &Explanation,
-) -> Option<Edge> {
+pub fn edge_of(document: &Document, chain: &Chain, explanation: &Explanation) -> Option<Edge> {
     let window = explanation.windows.first()?;
     Some(Edge {
         chain: chain.name.clone(),
@@ -247,8 +259,8 @@ pub(super) fn edge_of(
 }
 
 /// A chain of one certificate of so many bytes.
-#[cfg(test)]
-pub(super) fn one_certificate(name: &str, bytes: usize) -> Chain {
+#[cfg(any(test, feature = "fixtures"))]
+pub fn one_certificate(name: &str, bytes: usize) -> Chain {
     use lastbyte_sizes::KeyAlgorithm;
     Chain {
         name: name.to_owned(),

@@ -3,8 +3,8 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use lastbyte::explain::response;
-use lastbyte::report::thresholds::NOTHING_MS;
+use crate::thresholds::NOTHING_MS;
+use lastbyte_explain::{response, site};
 use lastbyte_link::{counted, visible};
 use lastbyte_probe::{Certainty, ClientCertificate, Document, Edge, Left, WindowSeen, Writes};
 
@@ -26,7 +26,7 @@ pub(super) fn later(time: Option<Duration>, today: Option<Duration>) -> String {
 }
 
 /// Whether this machine trusts the chain.
-pub(super) fn trusted(document: &Document) -> &'static str {
+pub fn trusted(document: &Document) -> &'static str {
     match document.tls.distrusted {
         None => "yes",
         Some(_) => "no",
@@ -34,7 +34,7 @@ pub(super) fn trusted(document: &Document) -> &'static str {
 }
 
 /// For people.
-pub(super) fn table(document: &Document) -> String {
+pub fn table(document: &Document) -> String {
     let mut text = String::new();
     let mut row = |name: &str, value: String| {
         if !value.is_empty() {
@@ -302,7 +302,7 @@ fn edges(document: &Document) -> String {
     if document.edges.is_empty() {
         return String::new();
     }
-    let window = super::edges::window(document);
+    let window = site::window(document);
     let is_known = document.initial_window.is_some();
     let mut text = format!(
         "{:<18} {:>11} {:>11} {:>7}  {}\n",
@@ -355,10 +355,10 @@ fn edges(document: &Document) -> String {
 }
 
 /// One line for monitoring: `key=value`, and `-` for what is not known.
-pub(super) fn line(document: &Document) -> String {
+pub fn line(document: &Document) -> String {
     let known = |value: Option<String>| value.unwrap_or_else(|| "-".to_owned());
     let number = |value: Option<f64>| known(value.map(|value| format!("{value:.2}")));
-    let today = super::edges::of_today(document);
+    let today = site::of_today(document);
     let window = document.window.as_ref().map(WindowSeen::told);
     let fields = [
         ("host", document.host.clone()),
@@ -389,8 +389,8 @@ pub(super) fn line(document: &Document) -> String {
 }
 
 /// Metrics in the text format of Prometheus.
-pub(super) fn metrics(document: &Document) -> String {
-    let today = super::edges::of_today(document);
+pub fn metrics(document: &Document) -> String {
+    let today = site::of_today(document);
     let seconds = |ms: Option<f64>| ms.map(|ms| ms / 1e3);
     let window = document.window.as_ref();
     let gauges = [
@@ -452,7 +452,7 @@ pub(super) fn metrics(document: &Document) -> String {
 }
 
 /// The same of a site that could not be probed: nothing is left there of an earlier probe.
-pub(super) fn failed(host: &str) -> String {
+pub fn failed(host: &str) -> String {
     success(host, 0.0)
 }
 

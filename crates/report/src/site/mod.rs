@@ -1,0 +1,9 @@
+//! What a probe saw of a live site, for people and machines.
+
+mod lead;
+mod table;
+mod users;
+mod what_if;
+
+pub use table::{failed, line, metrics, table, trusted};
+pub use what_if::Answer;
