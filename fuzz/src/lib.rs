@@ -48,9 +48,10 @@ impl Pipe {
 impl Read for Pipe {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let mut incoming = self.incoming.borrow_mut();
-        match incoming.is_empty() {
-            true => Err(io::ErrorKind::WouldBlock.into()),
-            false => incoming.read(buffer),
+        if incoming.is_empty() {
+            Err(io::ErrorKind::WouldBlock.into())
+        } else {
+            incoming.read(buffer)
         }
     }
 }

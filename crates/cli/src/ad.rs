@@ -217,11 +217,12 @@ impl FromStr for Address {
 
 fn extension(text: &str) -> Result<ExtensionType, String> {
     let number: ExtensionType = text.parse().map_err(|error| format!("{error}"))?;
-    match is_free(number) {
-        true => Ok(number),
-        false => Err(format!(
+    if is_free(number) {
+        Ok(number)
+    } else {
+        Err(format!(
             "OpenSSL has extension {number} itself: use another number"
-        )),
+        ))
     }
 }
 
@@ -229,9 +230,10 @@ fn extension(text: &str) -> Result<ExtensionType, String> {
 fn ttl(text: &str) -> Result<Duration, String> {
     const MOST: u64 = (1 << 31) - 1;
     let ttl = parse_lifetime(text).map_err(|error| error.to_string())?;
-    match (1..=MOST).contains(&ttl.as_secs()) && ttl.subsec_nanos() == 0 {
-        true => Ok(ttl),
-        false => Err(format!("a TTL has whole seconds, from 1s to {MOST}s")),
+    if (1..=MOST).contains(&ttl.as_secs()) && ttl.subsec_nanos() == 0 {
+        Ok(ttl)
+    } else {
+        Err(format!("a TTL has whole seconds, from 1s to {MOST}s"))
     }
 }
 

@@ -165,9 +165,10 @@ pub(super) fn arm_or_chain(text: &str) -> Result<Arm, ArmError> {
     };
     // Without a slash, it is no group and a chain.
     Arm::of_chain(GROUP, text).map_err(|of_chain| {
-        match text.contains('/') && !text.starts_with("https://") && !begins_with_chain(text) {
-            true => of_arm,
-            false => of_chain,
+        if text.contains('/') && !text.starts_with("https://") && !begins_with_chain(text) {
+            of_arm
+        } else {
+            of_chain
         }
     })
 }

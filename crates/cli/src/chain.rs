@@ -129,9 +129,10 @@ fn write_chain(chain: &Chain, folder: &Path) -> Result<(), Failure> {
             return Err(failed(&path, error));
         }
     }
-    let sent = match chain.certificates().last() == Some(chain.root()) {
-        true => "as the server sends it, with the root: chain.pem/root=sent in an arm",
-        false => "as the server sends it",
+    let sent = if chain.certificates().last() == Some(chain.root()) {
+        "as the server sends it, with the root: chain.pem/root=sent in an arm"
+    } else {
+        "as the server sends it"
     };
     print(&format!(
         "{}: chain.pem ({sent}), key.pem, root.pem (what the client trusts)\n",

@@ -321,9 +321,10 @@ impl Compare {
             draft.write(|out| out.write_all(report::study::page(&findings, None).as_bytes()))?;
         }
         if let Some(draft) = junit {
-            let samples = match self.strict {
-                true => report::Samples::MustBeValid,
-                false => report::Samples::AsTheyAre,
+            let samples = if self.strict {
+                report::Samples::MustBeValid
+            } else {
+                report::Samples::AsTheyAre
             };
             let junit = report::junit(
                 &summary,
@@ -369,9 +370,10 @@ impl Compare {
     }
 
     fn arms(&self) -> Result<Vec<Arm>, Failure> {
-        let arms = match self.arms.is_empty() {
-            true => self.arms_of_options()?,
-            false => self.arms.iter().map(|arm| self.chains.of(arm)).collect(),
+        let arms = if self.arms.is_empty() {
+            self.arms_of_options()?
+        } else {
+            self.arms.iter().map(|arm| self.chains.of(arm)).collect()
         };
         asked::check_once(&arms)?;
         Ok(arms)
@@ -379,19 +381,23 @@ impl Compare {
 
     fn arms_of_options(&self) -> Result<Vec<Arm>, Failure> {
         let is_of_page = self.pages.are_asked();
-        let usual = match is_of_page {
-            true => [PAGE_BASELINE, PAGE_AGAINST],
-            false => [DEFAULT_BASELINE, DEFAULT_AGAINST],
+        let usual = if is_of_page {
+            [PAGE_BASELINE, PAGE_AGAINST]
+        } else {
+            [DEFAULT_BASELINE, DEFAULT_AGAINST]
         };
         let [usual_baseline, usual_against] = usual.map(str::parse::<Arm>);
         let usual_baseline = usual_baseline.map_err(Failure::usage)?;
         Ok(match (&self.baseline, self.against.as_slice()) {
             (None, []) => {
                 let usual = [usual_baseline, usual_against.map_err(Failure::usage)?];
-                let profiled = |arm: &Arm| match is_of_page {
-                    // A page is of a site that browsers trust; the other pair is a paper's.
-                    true => self.chains.of(arm),
-                    false => self.chains.of_usual(arm),
+                let profiled = |arm: &Arm| {
+                    if is_of_page {
+                        // A page is of a site that browsers trust; the other pair is a paper's.
+                        self.chains.of(arm)
+                    } else {
+                        self.chains.of_usual(arm)
+                    }
                 };
                 usual.iter().map(profiled).collect()
             }
@@ -447,9 +453,10 @@ impl Compare {
             Limit::Budget(budget) => Some(*budget),
         });
         let budgets: Vec<_> = budgets.collect();
-        match budgets.is_empty() {
-            true => Vec::new(),
-            false => Spending::all(&budgets, &known_of(&summary.experiment)),
+        if budgets.is_empty() {
+            Vec::new()
+        } else {
+            Spending::all(&budgets, &known_of(&summary.experiment))
         }
     }
 

@@ -178,9 +178,10 @@ pub(super) fn write_drawing(path: &Path, drawing: &str) -> Result<(), Failure> {
 pub(super) fn page_path(text: &str) -> Result<PathBuf, String> {
     let path = PathBuf::from(text);
     let ending = path.extension().and_then(|ending| ending.to_str());
-    match ending.is_some_and(|ending| ["html", "htm"].contains(&ending)) {
-        true => Ok(path),
-        false => Err("it is a page: name it .html".to_owned()),
+    if ending.is_some_and(|ending| ["html", "htm"].contains(&ending)) {
+        Ok(path)
+    } else {
+        Err("it is a page: name it .html".to_owned())
     }
 }
 
@@ -192,10 +193,11 @@ pub(super) fn page_path(text: &str) -> Result<PathBuf, String> {
 pub(super) fn report_path(text: &str) -> Result<PathBuf, String> {
     let path = PathBuf::from(text);
     let ending = path.extension().and_then(|ending| ending.to_str());
-    match ending.is_some_and(|ending| ["md", "json"].contains(&ending)) {
-        true => Ok(path),
-        false => page_path(text)
-            .map_err(|_| "name it .html, for the page, or .md or .json, for its answer".to_owned()),
+    if ending.is_some_and(|ending| ["md", "json"].contains(&ending)) {
+        Ok(path)
+    } else {
+        page_path(text)
+            .map_err(|_| "name it .html, for the page, or .md or .json, for its answer".to_owned())
     }
 }
 

@@ -148,12 +148,13 @@ fn shortened(command: Command, short: &Short) -> Command {
     if short.options.is_empty() {
         return command;
     }
-    command.mut_args(
-        |argument| match short.options.contains(&argument.get_id().as_str()) {
-            true => brief(argument),
-            false => argument.hide_short_help(true),
-        },
-    )
+    command.mut_args(|argument| {
+        if short.options.contains(&argument.get_id().as_str()) {
+            brief(argument)
+        } else {
+            argument.hide_short_help(true)
+        }
+    })
 }
 
 /// With `-h`, the beginning of what there is to say of an option, and what holds without it.

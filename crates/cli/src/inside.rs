@@ -76,11 +76,12 @@ impl Inside {
             (None, Some(_)) => "--keylog",
             (None, None) => return Ok(()),
         };
-        match experiments.into_iter().any(Experiment::has_pages) {
-            true => Err(Failure::Usage(format!(
+        if experiments.into_iter().any(Experiment::has_pages) {
+            Err(Failure::Usage(format!(
                 "{option} is of transfers, and a browser loads pages: leave it out"
-            ))),
-            false => Ok(()),
+            )))
+        } else {
+            Ok(())
         }
     }
 

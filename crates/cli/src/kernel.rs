@@ -95,9 +95,10 @@ fn status(cache: &Cache) -> Result<(), Failure> {
                 describe(&mut text, kernel, fit, cache)
             }
             Kept::Damaged(folder) => {
-                let mend = match cache.is_installed(folder) {
-                    true => "install its package anew",
-                    false => "a build makes it anew",
+                let mend = if cache.is_installed(folder) {
+                    "install its package anew"
+                } else {
+                    "a build makes it anew"
                 };
                 writeln!(text, "{}: damaged, {mend}", super::shown(folder))
             }
@@ -109,13 +110,12 @@ fn status(cache: &Cache) -> Result<(), Failure> {
         };
     }
     print(&text)?;
-    match kept.iter().any(|kept| matches!(kept, Kept::Fitting(_))) {
-        true => Ok(()),
-        false => {
-            // What is there may be damaged.
-            cache.find()?;
-            Err(KernelError::NotBuilt(cache.folder().to_owned()).into())
-        }
+    if kept.iter().any(|kept| matches!(kept, Kept::Fitting(_))) {
+        Ok(())
+    } else {
+        // What is there may be damaged.
+        cache.find()?;
+        Err(KernelError::NotBuilt(cache.folder().to_owned()).into())
     }
 }
 
@@ -125,9 +125,10 @@ fn describe(text: &mut String, kernel: &Kernel, fit: &str, cache: &Cache) -> std
         info,
         witness,
     } = kernel;
-    let installed = match cache.is_installed(path) {
-        true => ", installed",
-        false => "",
+    let installed = if cache.is_installed(path) {
+        ", installed"
+    } else {
+        ""
     };
     let size = Size(path.metadata().map_or(0, |file| file.len()));
     let origin = match info.source.origin {

@@ -362,10 +362,7 @@ fn screen() -> Screen {
         return Screen::PLAIN;
     }
     Screen {
-        colours: match plain {
-            true => Colours::None,
-            false => Colours::Ansi,
-        },
+        colours: if plain { Colours::None } else { Colours::Ansi },
         columns: match terminal.size_checked() {
             Some((_, columns)) => usize::from(columns).min(Screen::PLAIN.columns),
             None => Screen::PLAIN.columns,
@@ -375,9 +372,10 @@ fn screen() -> Screen {
 
 /// How much of results is told.
 fn detail(verbose: bool) -> Detail {
-    match verbose {
-        true => Detail::Everything,
-        false => Detail::Answer,
+    if verbose {
+        Detail::Everything
+    } else {
+        Detail::Answer
     }
 }
 

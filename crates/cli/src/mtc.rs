@@ -342,9 +342,10 @@ fn verify(folder: &Path, certificate: &Path, at: UnixTime, stale: bool) -> Resul
             refusal,
             Refusal::Cosignature(_) | Refusal::OtherSubtree { .. } | Refusal::UnknownSubtree { .. }
         ) && is_of(&parsed, &ca.log).is_ok_and(|is_of| !is_of);
-        let hint = match is_another {
-            true => format!(": {}", of_another(certificate, folder, parsed.index)),
-            false => String::new(),
+        let hint = if is_another {
+            format!(": {}", of_another(certificate, folder, parsed.index))
+        } else {
+            String::new()
         };
         Failure::Run(format!("refused: {refusal}{hint}"))
     })?;

@@ -166,9 +166,10 @@ impl Probe {
             connections: usize::from(self.connections),
             interval: Duration::from_secs(1) / u32::from(self.max_rate),
             timeout: self.timeout,
-            detail: match self.verbose {
-                true => Detail::Connections,
-                false => Detail::Nothing,
+            detail: if self.verbose {
+                Detail::Connections
+            } else {
+                Detail::Nothing
             },
         }
     }
@@ -215,9 +216,10 @@ fn read(file: &std::path::Path) -> Result<Document, Failure> {
 
 fn timeout(text: &str) -> Result<Duration, String> {
     let time = parse_duration(text).map_err(|error| error.to_string())?;
-    match (Duration::from_millis(100)..=Duration::from_secs(60)).contains(&time) {
-        true => Ok(time),
-        false => Err("take from 100ms to 60s".to_owned()),
+    if (Duration::from_millis(100)..=Duration::from_secs(60)).contains(&time) {
+        Ok(time)
+    } else {
+        Err("take from 100ms to 60s".to_owned())
     }
 }
 

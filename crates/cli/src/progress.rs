@@ -54,9 +54,10 @@ impl Bar {
 
     /// Tells where no bar does.
     fn tell(&self, total: Duration) {
-        let about = match self.ends_early.load(Ordering::Relaxed) {
-            true => "at most",
-            false => "about",
+        let about = if self.ends_early.load(Ordering::Relaxed) {
+            "at most"
+        } else {
+            "about"
         };
         self.warn(&format!("measuring takes {about} {}", rounded(total)));
     }

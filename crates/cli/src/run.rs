@@ -379,9 +379,10 @@ impl Run {
             RunError::Folder(error) => self.stopped(whole, shard, error),
             error => error.into(),
         })?;
-        let asked = match is_certain {
-            true => missing.len().to_string(),
-            false => format!("up to {}", missing.len()),
+        let asked = if is_certain {
+            missing.len().to_string()
+        } else {
+            format!("up to {}", missing.len())
         };
         self.verdict(&run, &asked, whole, shard)?;
         Ok((finished.len() + run.measured) as u64)
@@ -570,9 +571,10 @@ fn plan(
     let time = |blocks: &[BlockId]| {
         let certain = certain(blocks);
         let most = rounded(runner.expected(blocks));
-        match certain.len() == blocks.len() {
-            true => most,
-            false => span(rounded(runner.expected(&certain)), most),
+        if certain.len() == blocks.len() {
+            most
+        } else {
+            span(rounded(runner.expected(&certain)), most)
         }
     };
     let mut text = String::new();
@@ -666,8 +668,9 @@ fn arms(study: &Study) -> Vec<&Arm> {
 
 /// What there is at least and at most: `500`, `500 to 20000`.
 fn span<T: Display + PartialEq>(least: T, most: T) -> String {
-    match least == most {
-        true => most.to_string(),
-        false => format!("{least} to {most}"),
+    if least == most {
+        most.to_string()
+    } else {
+        format!("{least} to {most}")
     }
 }

@@ -252,9 +252,10 @@ pub(super) fn inside(capture: &Capture, connection: Connection) -> Inside {
     // Arithmetic needs the sizes of messages, and the end which of them is the last.
     let sample = sample.filter(|_| messages == Messages::Read);
     Inside {
-        name: match connection.comment.is_empty() {
-            true => first_line.to_owned(),
-            false => format!("{first_line}, {}", connection.comment),
+        name: if connection.comment.is_empty() {
+            first_line.to_owned()
+        } else {
+            format!("{first_line}, {}", connection.comment)
         },
         asked: sample.and_then(|sample| asked(&sample, &observer, &keys, &connection, &spans)),
         attempt: attempt(capture, &observer, &keys, &connection),
@@ -287,9 +288,10 @@ fn messages(observer: &Observer, keys: &KeyLog, connection: &Connection) -> Mess
     let alert = observer.observe(keys).alert;
     let ends_so = alert.is_some_and(|(sender, _)| sender == Side::Server);
     let goes_on = connection.stream(Side::Server).len() > end && !ends_so;
-    match has(MessageType::ServerHello) && !has(MessageType::EncryptedExtensions) && goes_on {
-        true => Messages::Sealed,
-        false => Messages::Read,
+    if has(MessageType::ServerHello) && !has(MessageType::EncryptedExtensions) && goes_on {
+        Messages::Sealed
+    } else {
+        Messages::Read
     }
 }
 
@@ -313,15 +315,17 @@ fn attempt(
                 Side::Client => format!("the client said {alert}"),
                 Side::Server => format!("the server said {alert}"),
             }),
-            next: match has_next() {
-                true => Next::Anew,
-                false => Next::Nothing,
+            next: if has_next() {
+                Next::Anew
+            } else {
+                Next::Nothing
             },
         };
     }
-    match connection.comment.ends_with(ANEW) {
-        true => Attempt::Second,
-        false => Attempt::Only,
+    if connection.comment.ends_with(ANEW) {
+        Attempt::Second
+    } else {
+        Attempt::Only
     }
 }
 

@@ -193,9 +193,12 @@ fn keys(keys: &[KeyAlgorithm]) -> String {
             _ => spans.push((key, key)),
         }
     }
-    let span = |(first, last): &(KeyAlgorithm, KeyAlgorithm)| match first == last {
-        true => first.to_string(),
-        false => format!("{first} to {last}"),
+    let span = |(first, last): &(KeyAlgorithm, KeyAlgorithm)| {
+        if first == last {
+            first.to_string()
+        } else {
+            format!("{first} to {last}")
+        }
     };
     match keys {
         keys if keys == KeyAlgorithm::ALL => "all".to_owned(),

@@ -85,8 +85,9 @@ fn ends(messages: &[(Message, usize)]) -> String {
             _ => format!("{} in {segment}", message.title()),
         })
         .collect();
-    match words.is_empty() {
-        true => "more of the Certificate".to_owned(),
-        false => words.join(", "),
+    if words.is_empty() {
+        "more of the Certificate".to_owned()
+    } else {
+        words.join(", ")
     }
 }

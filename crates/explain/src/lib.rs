@@ -319,9 +319,10 @@ impl LargerWindow {
         let verify = wire.bytes(Message::CertificateVerify) as usize;
         let certificate = wire.bytes(Message::Certificate) as usize + IN_PIECES;
         let longer = self::wire::with(wire, certificate.min(framing::MAX_MESSAGE), verify);
-        let in_pieces = match arm.server.is_foreign() {
-            true => None,
-            false => (at_once..=MOST).find(|window| saves(&longer, window)),
+        let in_pieces = if arm.server.is_foreign() {
+            None
+        } else {
+            (at_once..=MOST).find(|window| saves(&longer, window))
         };
         Some(LargerWindow {
             at_once,
@@ -337,9 +338,10 @@ impl LargerWindow {
 
     /// ` (nginx: 13)`, where that is another.
     fn of_nginx(self) -> String {
-        match self.in_pieces == self.at_once {
-            true => String::new(),
-            false => format!(" (nginx: {})", self.in_pieces),
+        if self.in_pieces == self.at_once {
+            String::new()
+        } else {
+            format!(" (nginx: {})", self.in_pieces)
         }
     }
 }

@@ -110,10 +110,11 @@ pub fn otherwise(document: &Document) -> String {
     let tickets = &document.tls.tickets_seen;
     let of_tickets = tickets.wire_bytes.filter(|bytes| *bytes > 0);
     let of_tickets = of_tickets.map_or_else(String::new, |bytes| {
-        let alone = match tickets.writes.is_empty() {
-            true => "",
-            false => " in segments of their own",
-        };
+        let alone = if tickets.writes.is_empty() {
+""
+} else {
+" in segments of their own"
+};
         let together = match &host {
             None => "go on in the response's first segment",
             Some(_) => "have segments of their own, but one write",
@@ -152,9 +153,10 @@ pub fn manner(document: &Document) -> String {
     let writes = writes.map_or_else(String::new, |writes| {
         in_first_writes(&writes.first) + about(writes.is_certain)
     });
-    let whole = match response.is_whole {
-        true => "",
-        false => ", as far as it was read",
+    let whole = if response.is_whole {
+        ""
+    } else {
+        ", as far as it was read"
     };
     let record = match response.first_record_wire_bytes {
         Some(bytes) => format!(", of which {bytes} B are the first record"),

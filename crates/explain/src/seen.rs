@@ -74,9 +74,10 @@ impl OwnChain {
         let is_own = document.chain.first().and_then(Certificate::key) == Some(keys.leaf);
         Some(OwnChain {
             certificates: certificates.filter(|certificates| !certificates.is_empty())?,
-            signature: match is_own {
-                true => today.signature,
-                false => keys.leaf.into(),
+            signature: if is_own {
+                today.signature
+            } else {
+                keys.leaf.into()
             },
             server_name: server_name(document),
             provided: provided(signed.iter().flat_map(|(_, key, signer)| [*key, *signer])),
@@ -124,9 +125,10 @@ fn arm(document: &Document) -> Option<Arm> {
 
 /// The same arm, with a HelloRetryRequest where the server sent one.
 pub fn retried(document: &Document, arm: Arm) -> Arm {
-    match document.tls.hello_retry {
-        true => asked_again(arm),
-        false => arm,
+    if document.tls.hello_retry {
+        asked_again(arm)
+    } else {
+        arm
     }
 }
 

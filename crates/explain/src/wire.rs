@@ -140,9 +140,10 @@ fn handshake(arm: &Arm, chain: Sizes<'_>, delivered: &OnWire) -> Result<Exchange
     }
     let records = |flight| handshake.in_own_records(flight);
     // Each end sends one change_cipher_spec, as early as it can.
-    let [at_once, after_retry] = match retries {
-        true => [0, CHANGE_CIPHER_SPEC],
-        false => [CHANGE_CIPHER_SPEC, 0],
+    let [at_once, after_retry] = if retries {
+        [0, CHANGE_CIPHER_SPEC]
+    } else {
+        [CHANGE_CIPHER_SPEC, 0]
     };
     let server = i64::try_from(records(HandshakeFlight::Server) + at_once).unwrap_or(i64::MAX);
     let server = server.saturating_add(chain.besides()).max(0);

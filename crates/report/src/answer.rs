@@ -51,9 +51,10 @@ pub(crate) fn answer(summary: &Summary) -> Vec<String> {
         .filter_map(|label| tail::tail(summary, label, percentile))
         .collect();
     // What would turn an answer, where there is one.
-    let turns = match labels.iter().any(|label| sentence(label).is_some()) {
-        true => turns_of(&summary.experiment),
-        false => Vec::new(),
+    let turns = if labels.iter().any(|label| sentence(label).is_some()) {
+        turns_of(&summary.experiment)
+    } else {
+        Vec::new()
     };
     let losses = labels.iter();
     let losses: Vec<String> = losses
@@ -126,9 +127,10 @@ fn changed(summary: &Summary) -> Option<String> {
             ),
         });
     };
-    let (amount, direction) = match change.value.0 < 0.0 {
-        true => (-change.value.0, "sooner"),
-        false => (change.value.0, "later"),
+    let (amount, direction) = if change.value.0 < 0.0 {
+        (-change.value.0, "sooner")
+    } else {
+        (change.value.0, "later")
     };
     let others = match changes.len() - 1 {
         0 => String::new(),
@@ -217,9 +219,10 @@ fn wait(alike: &[Wait<'_>]) -> String {
     let mean = means.map_or(String::new(), |means| {
         let least = difference_digits(means.iter().copied().fold(f64::INFINITY, f64::min));
         let most = difference_digits(means.iter().copied().fold(f64::NEG_INFINITY, f64::max));
-        match least == most {
-            true => format!("; in the mean it takes {least} ms longer"),
-            false => format!("; in the mean it takes {least} to {most} ms longer"),
+        if least == most {
+            format!("; in the mean it takes {least} ms longer")
+        } else {
+            format!("; in the mean it takes {least} to {most} ms longer")
         }
     });
     let (label, what) = (most.label, super::text::metric(most.metric));
@@ -257,9 +260,10 @@ fn alone(summary: &Summary, label: &str, percentile: Percentile) -> Option<Strin
 /// A handshake's clause and the others; of pages that are redirected, browsers report no handshake.
 fn joined(handshake: Option<String>, others: impl IntoIterator<Item = String>) -> Option<String> {
     let others: Vec<String> = others.into_iter().collect();
-    let handshake = match others.is_empty() {
-        true => handshake?,
-        false => handshake.unwrap_or_else(|| NO_HANDSHAKE.to_owned()),
+    let handshake = if others.is_empty() {
+        handshake?
+    } else {
+        handshake.unwrap_or_else(|| NO_HANDSHAKE.to_owned())
     };
     let clauses: Vec<String> = [handshake].into_iter().chain(others).collect();
     Some(clauses.join("; "))
@@ -316,9 +320,10 @@ fn made_up_for(handshake: &Differences<'_>, last: &Differences<'_>) -> &'static 
             && own.is_some_and(|own| one.ms() < WORTH_PART_OF_HANDSHAKE * own.ms())
             && one.increase.0 > 0.0
     };
-    match !last.measured.is_empty() && last.measured.iter().all(is_made_up_for) {
-        true => ", as the larger handshake has opened the window",
-        false => "",
+    if !last.measured.is_empty() && last.measured.iter().all(is_made_up_for) {
+        ", as the larger handshake has opened the window"
+    } else {
+        ""
     }
 }
 
@@ -340,9 +345,10 @@ impl<'a> FirstByte<'a> {
                 own.told == one.told && off <= WORTH_MS.max(WORTH_PART_OF_COST * own.ms().abs())
             })
         };
-        match first.measured.iter().all(is_as_much) {
-            true => FirstByte::AsMuch,
-            false => FirstByte::Otherwise(first),
+        if first.measured.iter().all(is_as_much) {
+            FirstByte::AsMuch
+        } else {
+            FirstByte::Otherwise(first)
         }
     }
 
@@ -722,13 +728,14 @@ fn not_excluded(measured: &[Difference<'_>]) -> String {
 
 /// What comes last, of which cells, and how that is said.
 fn last(summary: &Summary) -> (Metric, Vec<&CellSummary>, &'static str) {
-    match summary.experiment.has_pages() {
-        true => (Metric::Load, summary.cells.iter().collect(), PAGE),
-        false => (
+    if summary.experiment.has_pages() {
+        (Metric::Load, summary.cells.iter().collect(), PAGE)
+    } else {
+        (
             Metric::Ttlb,
             cells_with_data(summary),
             "the last byte comes",
-        ),
+        )
     }
 }
 
@@ -786,9 +793,10 @@ fn last_clause(differences: &Differences<'_>, percentile: Percentile, comes: &st
 fn amounts_that_luck_hides(unsure: &[&Difference<'_>], cases: usize) -> String {
     let amount = |difference: &&Difference<'_>| {
         let (low, high) = (difference.interval.low?.0, difference.interval.high?.0);
-        let (way, least, most) = match low >= 0.0 {
-            true => ("later", low, high),
-            false => ("earlier", -high, -low),
+        let (way, least, most) = if low >= 0.0 {
+            ("later", low, high)
+        } else {
+            ("earlier", -high, -low)
         };
         let [size, least, most] =
             [difference.increase.0.abs(), least, most].map(|number| percent(Percent(number)));
@@ -867,9 +875,10 @@ fn because_of_the_window(shown: &[&Difference<'_>], percentile: Percentile) -> S
             "the response waits longer for acknowledgements",
         ),
     };
-    match is_both {
-        true => format!(", and where it is earlier, {opened}: {waits}"),
-        false => format!(", as {opened}: {waits}"),
+    if is_both {
+        format!(", and where it is earlier, {opened}: {waits}")
+    } else {
+        format!(", as {opened}: {waits}")
     }
 }
 
@@ -984,12 +993,13 @@ fn on_the_network(shown: &[&Difference<'_>]) -> Option<String> {
     }
     let sent = |one: &&Difference<'_>| Duration::from_secs_f64(sending(one).abs() / 1e3);
     let takes_long = |one: &&Difference<'_>| sent(one) > moved(one).mul_f64(ROUND_TRIP_TOLERANCE);
-    Some(match shown.iter().all(takes_long) {
-        true => format!(
+    Some(if shown.iter().all(takes_long) {
+        format!(
             "{network} on the network, {} of it for the bytes alone",
             range(shown.iter().map(sent))
-        ),
-        false => format!("{network} on the network"),
+        )
+    } else {
+        format!("{network} on the network")
     })
 }
 
@@ -997,9 +1007,10 @@ fn on_the_network(shown: &[&Difference<'_>]) -> Option<String> {
 fn range(times: impl Iterator<Item = Duration> + Clone) -> String {
     let least = times.clone().min().map_or(String::new(), milliseconds);
     let most = times.max().map_or(String::new(), milliseconds);
-    match least == most {
-        true => least,
-        false => format!("{least} to {most}"),
+    if least == most {
+        least
+    } else {
+        format!("{least} to {most}")
     }
 }
 
@@ -1049,14 +1060,16 @@ fn dominant(difference: &Difference<'_>, experiment: &Experiment) -> Option<&'st
     let (one, other) = (arm(&difference.before)?, arm(&difference.after)?);
     let before = difference.before.sample.engine.beside.of(one.resumption)?;
     let after = difference.after.sample.engine.beside.of(other.resumption)?;
-    let signature = match one.group == other.group && one.resumption == other.resumption {
-        true => "the server's signature",
-        false => "the server's",
+    let signature = if one.group == other.group && one.resumption == other.resumption {
+        "the server's signature"
+    } else {
+        "the server's"
     };
     // In mutual TLS, the client signs, too.
-    let client = match one.client_chain.is_none() && other.client_chain.is_none() {
-        true => "the client's verification",
-        false => "the client's",
+    let client = if one.client_chain.is_none() && other.client_chain.is_none() {
+        "the client's verification"
+    } else {
+        "the client's"
     };
     let steps = [
         (

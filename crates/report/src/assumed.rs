@@ -84,14 +84,12 @@ fn change(own: &[usize], supposed: &[usize], cells: &[Cell]) -> Option<String> {
         .collect();
     let ((own, supposed), cell) = turned.first()?;
     let trips = own.abs_diff(**supposed);
-    let than = match supposed > own {
-        true => "more",
-        false => "less",
-    };
+    let than = if supposed > own { "more" } else { "less" };
     let windows = cells.iter().any(|other| other.initcwnd != cell.initcwnd);
-    let place = match windows {
-        true => format!(" with initcwnd {}", cell.initcwnd),
-        false => String::new(),
+    let place = if windows {
+        format!(" with initcwnd {}", cell.initcwnd)
+    } else {
+        String::new()
     };
     Some(format!(
         "the server's handshake takes {} and not {own}{place}: {}{than} until the first byte",
@@ -124,9 +122,10 @@ pub(super) fn line_of(experiment: &Experiment) -> Option<String> {
 /// nothing else is there.
 fn subject(experiment: &Experiment) -> Option<(&Arm, Vec<Cell>)> {
     let transfers = experiment.transfers();
-    let cells = match transfers.is_empty() {
-        true => experiment.cells.clone(),
-        false => transfers,
+    let cells = if transfers.is_empty() {
+        experiment.cells.clone()
+    } else {
+        transfers
     };
     Some((experiment.arms.last()?, cells))
 }

@@ -32,9 +32,10 @@ pub(crate) fn brief(summary: &Summary, screen: Screen) -> Vec<Line> {
         .collect();
     let beside = side_by_side(summary, &rows);
     let is_narrow = super::layout::width(&beside) <= screen.columns;
-    lines.extend(match is_narrow {
-        true => beside,
-        false => one_below_the_other(summary, &rows),
+    lines.extend(if is_narrow {
+        beside
+    } else {
+        one_below_the_other(summary, &rows)
     });
     lines
 }
@@ -226,9 +227,10 @@ fn cpu(summary: &Summary, rows: &[Row<'_>], label: &str) -> String {
     match (times.iter().min(), times.iter().max()) {
         (Some(least), Some(most)) if contents == Some(Contents::Shares) => {
             let [least, most] = [least, most].map(|time| signed_milliseconds(*time));
-            match least == most {
-                true => most,
-                false => format!("{} to {most}", least.trim_end_matches(" ms")),
+            if least == most {
+                most
+            } else {
+                format!("{} to {most}", least.trim_end_matches(" ms"))
             }
         }
         _ => String::new(),

@@ -167,9 +167,10 @@ fn fields(
 
 /// A time is in milliseconds.
 fn name(parameter: Parameter, column: &ParameterColumn) -> String {
-    match column.name.ends_with("_ns") {
-        true => format!("{parameter}_ms"),
-        false => column.name.to_owned(),
+    if column.name.ends_with("_ns") {
+        format!("{parameter}_ms")
+    } else {
+        column.name.to_owned()
     }
 }
 

@@ -25,9 +25,10 @@ pub(super) fn xml(text: &str) -> String {
 
 /// A text as a field of CSV that spreadsheets show: what begins as this does, they would compute. The crate `csv` does the rest.
 pub(super) fn csv_field(text: &str) -> String {
-    match text.starts_with(['=', '+', '-', '@', '\t', '\r']) {
-        true => format!("'{text}"),
-        false => text.to_owned(),
+    if text.starts_with(['=', '+', '-', '@', '\t', '\r']) {
+        format!("'{text}")
+    } else {
+        text.to_owned()
     }
 }
 
@@ -66,9 +67,10 @@ pub(super) fn markdown_code(text: &str) -> String {
     }
     let runs = line.split(|c| c != '`');
     let fence = "`".repeat(1 + runs.map(str::len).max().unwrap_or(0));
-    let pad = match line.starts_with('`') || line.ends_with('`') {
-        true => " ",
-        false => "",
+    let pad = if line.starts_with('`') || line.ends_with('`') {
+        " "
+    } else {
+        ""
     };
     format!("{fence}{pad}{line}{pad}{fence}")
 }

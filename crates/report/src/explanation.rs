@@ -26,9 +26,10 @@ pub fn explanation(explained: &[Explanation], screen: Screen) -> String {
     let arms = explained.iter().map(|explained| arm(explained, screen));
     let arms: Vec<String> = arms.collect();
     let mut times = explained.iter().flat_map(|explained| &explained.times);
-    let measured = match times.any(|(_, times)| times.beyond(times.ttlb).is_some()) {
-        true => "`lastbyte compare` measures what is not.",
-        false => "`lastbyte compare` measures the same.",
+    let measured = if times.any(|(_, times)| times.beyond(times.ttlb).is_some()) {
+        "`lastbyte compare` measures what is not."
+    } else {
+        "`lastbyte compare` measures the same."
     };
     let note = screen.wrap(&format!("{NOTE} {measured}"), 0);
     format!("{}\n{note}\n", arms.join("\n"))
@@ -304,9 +305,10 @@ fn round_trips(explained: &Explanation, windows: &[String], screen: Screen) -> S
         let ways: Vec<String> = cut.into_iter().chain(start).collect();
         let sentence = match (window.edges.flights, window.edges.above) {
             (flights @ 2.., _) => {
-                let what = match ways.is_empty() {
-                    true => "no chain and no window saves a round trip".to_owned(),
-                    false => format!("{}, to save {}", ways.join(", or "), saved(window)),
+                let what = if ways.is_empty() {
+                    "no chain and no window saves a round trip".to_owned()
+                } else {
+                    format!("{}, to save {}", ways.join(", or "), saved(window))
                 };
                 format!("the server's handshake takes {flights} flights: {what}")
             }

@@ -182,13 +182,13 @@ impl Lies {
                 for (_, at, row, keeps) in self.rows.iter().filter(|(of, ..)| is_here(of)) {
                     let place = at.index(sample.rows.len());
                     let honest = &mut sample.rows[place];
-                    let index = match keeps {
-                        true => honest.index,
-                        false => row
-                            .exchange
+                    let index = if *keeps {
+                        honest.index
+                    } else {
+                        row.exchange
                             .negotiated
                             .certificate_count()
-                            .wrapping_mul(77_777),
+                            .wrapping_mul(77_777)
                     };
                     *honest = Row {
                         index,

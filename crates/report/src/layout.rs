@@ -128,10 +128,11 @@ impl Screen {
 pub fn json_for_terminal(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     for c in json.chars() {
-        match c != '\n' && is_hidden(c) {
+        if c != '\n' && is_hidden(c) {
             // None needs more than 16 bits.
-            true => out += &format!("\\u{:04x}", u32::from(c)),
-            false => out.push(c),
+            out += &format!("\\u{:04x}", u32::from(c))
+        } else {
+            out.push(c)
         }
     }
     out

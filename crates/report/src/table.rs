@@ -155,12 +155,13 @@ fn cell_lines(cell: &CellSummary, summary: &Summary, screen: Screen) -> Vec<Line
         let columns = Columns::new(cell, *metric, summary);
         let titles = columns.titles();
         let name = Field::new(Role::Normal, format!("  {}", text::metric(*metric)));
-        let fields = match titles == told {
-            true => Vec::new(),
-            false => titles
+        let fields = if titles == told {
+            Vec::new()
+        } else {
+            titles
                 .iter()
                 .map(|title| Field::new(Role::Dim, title.as_str()))
-                .collect(),
+                .collect()
         };
         told = titles;
         lines.push(Line::Fields(name, fields));
@@ -201,9 +202,12 @@ impl Columns {
 
     /// `p50`, or `p50 to p90`.
     fn titles(&self) -> Vec<String> {
-        let title = |column: &Column| match column.first == column.last {
-            true => column.first.to_string(),
-            false => format!("{} to {}", column.first, column.last),
+        let title = |column: &Column| {
+            if column.first == column.last {
+                column.first.to_string()
+            } else {
+                format!("{} to {}", column.first, column.last)
+            }
         };
         self.0.iter().map(title).collect()
     }
@@ -224,9 +228,10 @@ fn texts(
     };
     let shares = metric.shares(percentile).map(|shares| {
         let network = milliseconds(shares.network);
-        match shares.cpu.is_negative() {
-            true => format!("{network} - {}", milliseconds(shares.cpu.unsigned_abs())),
-            false => format!("{network} + {}", milliseconds(shares.cpu.unsigned_abs())),
+        if shares.cpu.is_negative() {
+            format!("{network} - {}", milliseconds(shares.cpu.unsigned_abs()))
+        } else {
+            format!("{network} + {}", milliseconds(shares.cpu.unsigned_abs()))
         }
     });
     let besides = match arm.role {

@@ -332,9 +332,10 @@ mod answering {
         let mut samples = samples(&experiment);
         for sample in &mut samples {
             for row in &mut sample.rows {
-                let late = match sample.arm == 1 && row.index.is_multiple_of(nth) {
-                    true => 300,
-                    false => 0,
+                let late = if sample.arm == 1 && row.index.is_multiple_of(nth) {
+                    300
+                } else {
+                    0
                 };
                 row.times.handshake = Some(Duration::from_millis(70));
                 row.times.ttlb = Some(Duration::from_millis(200 + late));

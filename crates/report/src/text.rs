@@ -209,14 +209,15 @@ fn profile(summary: &Summary) -> String {
     let samples = summary.cells.iter().flat_map(|cell| &cell.arms);
     let device = samples.filter_map(|sample| sample.engine.computing).next();
     let device = device.map_or(Device::Laptop, |profile| profile.device);
-    match summary.experiment.has_pages() {
-        true => format!(
+    if summary.experiment.has_pages() {
+        format!(
             "These times have in them what browser and server compute, as on a {device}, the same on every machine; what a \
              site's own scripts compute is in none of them."
-        ),
-        false => "These times have in them what servers that people run compute, by a profile that is the same on every \
+        )
+    } else {
+        "These times have in them what servers that people run compute, by a profile that is the same on every \
                   machine; Lastbyte's own ends compute in no time."
-            .to_owned(),
+            .to_owned()
     }
 }
 
@@ -227,9 +228,10 @@ fn page_cpu(summary: &Summary) -> Option<String> {
         let computed = samples.filter_map(of);
         let (least, most) = (computed.clone().min()?, computed.max()?);
         let [least, most] = [least, most].map(milliseconds);
-        Some(match least == most {
-            true => least,
-            false => format!("{least} to {most}"),
+        Some(if least == most {
+            least
+        } else {
+            format!("{least} to {most}")
         })
     };
     let ttfb = span(|sample| sample.ttfb_computing).map(|span| {
@@ -257,12 +259,13 @@ pub(super) fn engine(summary: &Summary) -> Option<String> {
         _ if least == most => format!("{most} connections at once"),
         _ => format!("{least} to {most} connections at once"),
     };
-    let mut text = match late.is_zero() {
-        true => format!("{span}, in virtual time, in which no packet is late"),
-        false => format!(
+    let mut text = if late.is_zero() {
+        format!("{span}, in virtual time, in which no packet is late")
+    } else {
+        format!(
             "{span}; in each sample, 99 of 100 packets were at most {} late",
             milliseconds(late)
-        ),
+        )
     };
     match lowered {
         0 => {}

@@ -50,9 +50,10 @@ fn field(column: &Column) -> BoxedStrategy<Vec<Value<'static>>> {
             });
             let words: Vec<String> = own.chain(named).map(str::to_owned).collect();
             let number = any::<u16>().prop_map(|code| code.to_string());
-            let word = match words.is_empty() {
-                true => text().boxed(),
-                false => prop::sample::select(words).boxed(),
+            let word = if words.is_empty() {
+                text().boxed()
+            } else {
+                prop::sample::select(words).boxed()
             };
             (word, text(), number, any::<bool>())
                 .prop_map(|(word, text, number, is_text)| {

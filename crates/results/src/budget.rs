@@ -63,10 +63,13 @@ impl Need {
             Unit::Count => format!("{value}"),
             Unit::Bytes => format!("{value}B"),
             Unit::Share => format!("{}%", Percent(100.0 * value).0),
-            Unit::Time => match value < 0.0 {
-                true => format!("-{}", format_duration(Duration::from_secs_f64(-value))),
-                false => format_duration(Duration::from_secs_f64(value)),
-            },
+            Unit::Time => {
+                if value < 0.0 {
+                    format!("-{}", format_duration(Duration::from_secs_f64(-value)))
+                } else {
+                    format_duration(Duration::from_secs_f64(value))
+                }
+            }
         }
     }
 
@@ -196,9 +199,10 @@ impl Budget {
             Side::AtMost => *value <= self.bound,
         };
         let what = format!("is {}", self.need.is_written(*value));
-        match is_beyond {
-            true => Spent::Beyond(what),
-            false => Spent::Within(what),
+        if is_beyond {
+            Spent::Beyond(what)
+        } else {
+            Spent::Within(what)
         }
     }
 }

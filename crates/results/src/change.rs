@@ -102,9 +102,10 @@ fn pairing(saved: &Saved, experiment: &Experiment, environment: &Environment) ->
             is_virtual.then_some(experiment.emulation),
         )
     };
-    match luck(experiment, environment) == luck(&saved.experiment, &saved.environment) {
-        true => Pairing::ByConnection,
-        false => Pairing::Apart,
+    if luck(experiment, environment) == luck(&saved.experiment, &saved.environment) {
+        Pairing::ByConnection
+    } else {
+        Pairing::Apart
     }
 }
 

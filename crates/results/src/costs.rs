@@ -20,14 +20,14 @@ use lastbyte_study::{Cell, RecordSize};
 /// Written as one word:
 ///
 /// ```
-/// # use lastbyte_results::results::CpuCosts;
+/// # use lastbyte_results::CpuCosts;
 /// let word = "server_setup=9100ns,client_hello=52000ns,server_flight=710000ns,\
 ///             client_finish=260000ns,server_finish=18000ns,encrypt=900ns+310ps,decrypt=1100ns+290ps,\
 ///             flights=700/750/800/850/900/920/940/960/980/1000/\
 ///             1000/1020/1040/1080/1120/1200/1300/1500/1900/2600";
 /// let costs: CpuCosts = word.parse()?;
 /// assert_eq!(costs.to_string(), word);
-/// # Ok::<(), lastbyte_results::results::CpuCostsError>(())
+/// # Ok::<(), lastbyte_results::CpuCostsError>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]

@@ -70,9 +70,10 @@ impl Dataset {
 
     /// Whether the run has come to its end.
     pub fn progress(&self) -> Progress {
-        match rows_path(&self.path).exists() {
-            true => Progress::Complete,
-            false => Progress::SoFar,
+        if rows_path(&self.path).exists() {
+            Progress::Complete
+        } else {
+            Progress::SoFar
         }
     }
 
@@ -206,14 +207,15 @@ impl Iterator for Samples<'_> {
                 let sample = samples.next()?;
                 // What else it has would be passed over, and nobody told.
                 Some(sample.and_then(|sample| {
-                    match self.left.any(|left| left == sample.0) {
-                        true => Ok(sample),
-                        false => Err(FolderError::Content {
+                    if self.left.any(|left| left == sample.0) {
+                        Ok(sample)
+                    } else {
+                        Err(FolderError::Content {
                             path: rows_path(&self.dataset.path),
                             problem:
                                 "it has samples twice, in no order, or that its study does not have"
                                     .to_owned(),
-                        }),
+                        })
                     }
                 }))
             }

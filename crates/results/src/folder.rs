@@ -843,9 +843,10 @@ pub(super) fn parts_of(
 /// The names of all finished parts in the folder of a run.
 pub(super) fn part_names(folder: &Path) -> Result<Vec<String>, FolderError> {
     let parts = folder.join(PARTS);
-    let mut names = match parts.exists() {
-        true => entries(&parts)?,
-        false => Vec::new(),
+    let mut names = if parts.exists() {
+        entries(&parts)?
+    } else {
+        Vec::new()
     };
     names.retain(|name| !name.starts_with('.'));
     Ok(names)

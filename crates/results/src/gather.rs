@@ -131,9 +131,10 @@ fn remove(path: &Path, was_there: bool) -> io::Result<()> {
     }
     for entry in fs::read_dir(path)? {
         let path = entry?.path();
-        match path.is_dir() {
-            true => fs::remove_dir_all(path)?,
-            false => fs::remove_file(path)?,
+        if path.is_dir() {
+            fs::remove_dir_all(path)?
+        } else {
+            fs::remove_file(path)?
         }
     }
     Ok(())

@@ -203,12 +203,13 @@ mod nanoseconds {
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
         let time = Duration::from_nanos(u64::deserialize(from)?);
-        match time <= LONGEST {
-            true => Ok(time),
-            false => Err(D::Error::custom(format_args!(
+        if time <= LONGEST {
+            Ok(time)
+        } else {
+            Err(D::Error::custom(format_args!(
                 "{} ns are no time that anything takes",
                 time.as_nanos()
-            ))),
+            )))
         }
     }
 }

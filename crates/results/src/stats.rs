@@ -594,9 +594,10 @@ impl Ranking {
     fn spans(&self, counts: &[u32], percentiles: &[Percentile]) -> Vec<Span> {
         let drawn = |(_, place): &(f64, usize)| u64::from(counts[*place]);
         // Most series have every connection.
-        let total = match self.is_whole {
-            true => counts.len() as u64,
-            false => self.order.iter().map(drawn).sum(),
+        let total = if self.is_whole {
+            counts.len() as u64
+        } else {
+            self.order.iter().map(drawn).sum()
         };
         let positions =
             (percentiles.iter()).map(|percentile| Position::new(total, Share::of(*percentile)));

@@ -151,9 +151,10 @@ fn summarise(
     let waiting =
         |sample: &Sample| waiting_of(sample, measured, cell, percentiles, experiment.seed);
     let uses_dns = experiment.arms.iter().any(|arm| arm.delivery.asks_dns());
-    let of_dns: &[Metric] = match uses_dns {
-        true => &[Metric::TlsHandshake, Metric::DnsRecord],
-        false => &[],
+    let of_dns: &[Metric] = if uses_dns {
+        &[Metric::TlsHandshake, Metric::DnsRecord]
+    } else {
+        &[]
     };
     let metrics: Vec<Metric> = [cell.all_metrics(), of_dns].concat();
     // All at once, since drawing the resamples takes as long as ranking them.
@@ -181,12 +182,13 @@ fn summarise(
                 let times = percentiles.iter().copied().zip(times);
                 times.filter_map(|(of, time)| Some((of, time?)))
             };
-            let network = network.map(|network| match is_luck(cell) {
-                false => percentiles_of(network).collect(),
-                true => {
+            let network = network.map(|network| {
+                if is_luck(cell) {
                     let typical = typically_added(metric, network, sample);
                     let without = |(of, time): (_, Duration)| (of, time.saturating_sub(typical));
                     percentiles_of(sample).map(without).collect()
+                } else {
+                    percentiles_of(network).collect()
                 }
             });
             MetricSummary {

@@ -99,17 +99,19 @@ impl Added {
 }
 
 fn later(time: Duration, by: SignedDuration) -> Duration {
-    match by.is_negative() {
-        true => time.saturating_sub(by.unsigned_abs()),
-        false => time + by.unsigned_abs(),
+    if by.is_negative() {
+        time.saturating_sub(by.unsigned_abs())
+    } else {
+        time + by.unsigned_abs()
     }
 }
 
 /// How much later the first is than the second.
 pub(super) fn apart(one: Duration, other: Duration) -> SignedDuration {
     let signed = |time| SignedDuration::try_from(time).unwrap_or(SignedDuration::MAX);
-    match one >= other {
-        true => signed(one - other),
-        false => -signed(other - one),
+    if one >= other {
+        signed(one - other)
+    } else {
+        -signed(other - one)
     }
 }

@@ -180,22 +180,21 @@ impl Group {
         };
         let slower = Step::ALL.map(|step| {
             let of_users = stats::share(passed(&users, step), users.len());
-            let of_connections = match users.len() == self.pairs.len() {
-                true => of_users,
+            let of_connections = if users.len() == self.pairs.len() {
+                of_users
+            } else {
                 // The connections of one user fare alike.
-                false => {
-                    let passed: Vec<(u32, f64)> = (self.pairs.iter())
-                        .map(|pair| {
-                            let is_passed = step.is_passed(pair.difference, pair.rtt);
-                            (pair.user, f64::from(u8::from(is_passed)))
-                        })
-                        .collect();
-                    widened(
-                        stats::resample(&passed, &[], seed).mean,
-                        users.len(),
-                        self.pairs.len(),
-                    )
-                }
+                let passed: Vec<(u32, f64)> = (self.pairs.iter())
+                    .map(|pair| {
+                        let is_passed = step.is_passed(pair.difference, pair.rtt);
+                        (pair.user, f64::from(u8::from(is_passed)))
+                    })
+                    .collect();
+                widened(
+                    stats::resample(&passed, &[], seed).mean,
+                    users.len(),
+                    self.pairs.len(),
+                )
             };
             Slower {
                 step,
@@ -232,9 +231,10 @@ fn widened(share: Option<Estimate<f64>>, users: usize, connections: usize) -> Es
     };
     let deviation = (high - low) / (2.0 * stats::Z);
     let alike = share.value * (1.0 - share.value) / deviation.powi(2);
-    match alike.is_finite() {
-        true => stats::share_of(share.value, alike.clamp(least, most)),
-        false => stats::share_of(share.value, least),
+    if alike.is_finite() {
+        stats::share_of(share.value, alike.clamp(least, most))
+    } else {
+        stats::share_of(share.value, least)
     }
 }
 

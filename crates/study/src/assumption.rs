@@ -37,9 +37,10 @@ fn of_ends(arm: &Arm, cells: &[Cell]) -> Vec<Assumption> {
             0 => "none".to_owned(),
             tickets => counted(usize::from(tickets), "ticket"),
         },
-        changed_by: match arm.server.is_foreign() {
-            true => "server= in the arm",
-            false => "tickets=2 in the arm, where it is measured",
+        changed_by: if arm.server.is_foreign() {
+            "server= in the arm"
+        } else {
+            "tickets=2 in the arm, where it is measured"
         },
     };
     let writes = (!arm.server.is_foreign()).then(|| Assumption {
@@ -52,13 +53,14 @@ fn of_ends(arm: &Arm, cells: &[Cell]) -> Vec<Assumption> {
         ),
         changed_by: "server=nginx in the arm, where it is measured",
     });
-    let hello = match loads_pages {
-        true => Assumption {
+    let hello = if loads_pages {
+        Assumption {
             subject: "hello",
             value: "that of the Chromium that is installed".to_owned(),
             changed_by: "LASTBYTE_CHROMIUM",
-        },
-        false => Assumption {
+        }
+    } else {
+        Assumption {
             subject: "hello",
             value: format!(
                 "that of {}, with a key share of {}",
@@ -66,7 +68,7 @@ fn of_ends(arm: &Arm, cells: &[Cell]) -> Vec<Assumption> {
                 shares(arm)
             ),
             changed_by: "key_share= and client_stack= in the arm; `lastbyte probe` has a browser's",
-        },
+        }
     };
     let computing = loads_pages.then(|| Assumption {
         subject: "computing",
@@ -147,9 +149,10 @@ fn of_network(cells: &[Cell]) -> Vec<Assumption> {
             let population = cell.population.as_deref();
             population.is_some_and(|population| population.draws(parameter))
         };
-        match cells.iter().any(|cell| is_drawn(&cell)) {
-            true => "as it is drawn for each user".to_owned(),
-            false => parameter.values(&all).join(" and "),
+        if cells.iter().any(|cell| is_drawn(&cell)) {
+            "as it is drawn for each user".to_owned()
+        } else {
+            parameter.values(&all).join(" and ")
         }
     };
     let is_lossy = cells.iter().any(Cell::has_loss);
@@ -159,12 +162,13 @@ fn of_network(cells: &[Cell]) -> Vec<Assumption> {
     });
     let loss = is_lossy.then(|| Assumption {
         subject: "loss",
-        value: match is_each_alone {
-            true => format!(
+        value: if is_each_alone {
+            format!(
                 "{} of packets in each direction, each packet for itself",
                 of(Parameter::LOSS)
-            ),
-            false => format!("{}, in each direction", of(Parameter::LOSS)),
+            )
+        } else {
+            format!("{}, in each direction", of(Parameter::LOSS))
         },
         changed_by: "--loss, with gemodel: in bursts",
     });

@@ -66,9 +66,10 @@ impl Study {
         let exists = id.cell < experiment.cells.len() && id.arm < experiment.arms.len();
         let first = id.block.saturating_mul(block_size.max(1));
         let end = first.saturating_add(block_size.max(1));
-        let most = match exists {
-            true => experiment.connections.most(),
-            false => 0,
+        let most = if exists {
+            experiment.connections.most()
+        } else {
+            0
         };
         first.min(most)..end.min(most)
     }

@@ -142,9 +142,10 @@ impl Cell {
             None => "lower --jitter".to_owned(),
         };
         // Whose earliest are early by less.
-        let other = match fits(way.jitter, &Distribution::Pareto) {
-            true => ", or take --jitter-distribution pareto",
-            false => "",
+        let other = if fits(way.jitter, &Distribution::Pareto) {
+            ", or take --jitter-distribution pareto"
+        } else {
+            ""
         };
         // Behind a rate, who is late holds up those after it (`lastbyte_link::Pipe`).
         let order = match way.rate {

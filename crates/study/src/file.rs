@@ -286,18 +286,17 @@ impl File {
         for table in field.tables(HEADER, &[names(keys::CELL), GRID.clone()].concat())? {
             let link = table.require("link", "link = \"NAME\"")?;
             let left = most - cells.len();
-            let more = match link.is_table() {
-                true => grid::cells(
+            let more = if link.is_table() {
+                grid::cells(
                     &table,
                     &[&self.inline_link(&link, left)?],
                     &self.folder,
                     left,
                     self.drawn(),
-                )?,
-                false => {
-                    let named = self.link(&link)?;
-                    grid::cells(&table, &[named], &self.folder, left, self.drawn())?
-                }
+                )?
+            } else {
+                let named = self.link(&link)?;
+                grid::cells(&table, &[named], &self.folder, left, self.drawn())?
             };
             cells.extend(more);
         }
@@ -474,9 +473,10 @@ fn connections(field: &Field) -> Result<Connections, StudyError> {
     if field.is_table() {
         return until(field).map(Connections::Until);
     }
-    match field.is_text() {
-        true => field.parse::<Until>().map(Connections::Until),
-        false => field.whole(1..=Connections::MOST).map(Connections::Fixed),
+    if field.is_text() {
+        field.parse::<Until>().map(Connections::Until)
+    } else {
+        field.whole(1..=Connections::MOST).map(Connections::Fixed)
     }
 }
 

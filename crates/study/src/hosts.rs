@@ -306,9 +306,10 @@ impl fmt::Display for Writes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sizes = self.sizes.iter().take_while(|size| **size > 0);
         let sizes: Vec<String> = sizes.map(|size| format!("{size}B")).collect();
-        match sizes.is_empty() {
-            true => f.pad("whole"),
-            false => f.pad(&sizes.join("+")),
+        if sizes.is_empty() {
+            f.pad("whole")
+        } else {
+            f.pad(&sizes.join("+"))
         }
     }
 }

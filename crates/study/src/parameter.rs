@@ -310,22 +310,24 @@ impl Parameter {
             }
             Reading::Name | Reading::Text | Reading::Ways => return Ok(canonical),
         };
-        match number.is_some_and(|number| range.contains(&number)) {
-            true => Ok(canonical),
-            false => Err(ParameterError::Range {
+        if number.is_some_and(|number| range.contains(&number)) {
+            Ok(canonical)
+        } else {
+            Err(ParameterError::Range {
                 parameter: self.name(),
                 text: text.to_owned(),
                 least,
                 most,
-            }),
+            })
         }
     }
 
     /// Whether a cell has what goes without saying.
     pub fn is_usual(self, cell: &Cell) -> bool {
-        let usual = match self.goes_with_preset() {
-            true => Cell::of(cell.preset),
-            false => Cell::default(),
+        let usual = if self.goes_with_preset() {
+            Cell::of(cell.preset)
+        } else {
+            Cell::default()
         };
         self.value(cell) == self.value(&usual)
     }
@@ -472,8 +474,9 @@ pub fn varying(cells: &[&Cell]) -> Vec<Parameter> {
         let is_told = !matches!(parameter.0.caption, Caption::Never);
         is_told && matches!(place, Place::Link(_) | Place::Direction(_))
     };
-    match others.iter().any(is_of_link) {
-        true => others,
-        false => links.into_iter().chain(others).collect(),
+    if others.iter().any(is_of_link) {
+        others
+    } else {
+        links.into_iter().chain(others).collect()
     }
 }

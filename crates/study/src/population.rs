@@ -274,9 +274,10 @@ impl Population {
 
 /// A link is its user's; all else is each connection's own.
 fn unit(mut parameters: impl Iterator<Item = Parameter>, index: u32, user: u32) -> u32 {
-    match parameters.any(Parameter::is_of_link) {
-        true => user,
-        false => index,
+    if parameters.any(Parameter::is_of_link) {
+        user
+    } else {
+        index
     }
 }
 

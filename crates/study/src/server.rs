@@ -248,9 +248,10 @@ impl Experiment {
     /// own server alone, and what programs take that people run is in the clock.
     #[must_use]
     pub fn with_cpu(self, cpu: Option<CpuTime>) -> Experiment {
-        let usual = match self.has_foreign_servers() || self.has_pages() {
-            true => CpuTime::Laptop,
-            false => CpuTime::Beside,
+        let usual = if self.has_foreign_servers() || self.has_pages() {
+            CpuTime::Laptop
+        } else {
+            CpuTime::Beside
         };
         Experiment {
             cpu: cpu.unwrap_or(usual),

@@ -288,9 +288,10 @@ pub fn number(cell: &str) -> Result<Cow<'_, str>, TableError> {
         _ => return Ok(Cow::Borrowed(cell)),
     };
     let number = number.replace(['\u{a0}', '\u{202f}', '\''], "");
-    Ok(match number == written {
-        true => Cow::Borrowed(cell),
-        false => Cow::Owned(number + rest),
+    Ok(if number == written {
+        Cow::Borrowed(cell)
+    } else {
+        Cow::Owned(number + rest)
     })
 }
 

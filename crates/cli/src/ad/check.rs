@@ -41,12 +41,13 @@ impl FromStr for NameAndPort {
             None => (text, 443),
             Some((name, port)) => (name, port.parse().map_err(|_| "write NAME or NAME:PORT")?),
         };
-        match name.is_empty() {
-            true => Err("write NAME or NAME:PORT"),
-            false => Ok(NameAndPort {
+        if name.is_empty() {
+            Err("write NAME or NAME:PORT")
+        } else {
+            Ok(NameAndPort {
                 name: name.to_ascii_lowercase(),
                 port,
-            }),
+            })
         }
     }
 }

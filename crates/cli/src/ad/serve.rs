@@ -172,9 +172,10 @@ impl Serve {
             },
             dropped: self.drop_field.clone(),
             balancers: self.accept_proxy_protocol.clone(),
-            unknown_names: match self.strict_names {
-                true => UnknownNames::Refused,
-                false => UnknownNames::Served,
+            unknown_names: if self.strict_names {
+                UnknownNames::Refused
+            } else {
+                UnknownNames::Served
             },
             ttl: self.ttl,
             extension: self.mechanism.extension,

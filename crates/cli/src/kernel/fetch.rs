@@ -62,9 +62,10 @@ impl FromStr for Place {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Place, String> {
-        match text.contains("://") {
-            true => (text.parse().map(Place::Url)).map_err(|error| format!("{error}")),
-            false => Ok(Place::File(text.into())),
+        if text.contains("://") {
+            (text.parse().map(Place::Url)).map_err(|error| format!("{error}"))
+        } else {
+            Ok(Place::File(text.into()))
         }
     }
 }
@@ -159,11 +160,12 @@ impl Source for PathBuf {
             Ok(bytes)
         };
         let bytes = read().map_err(|error| refuse(format!("can't be read: {error}")))?;
-        match bytes.len() > most {
-            true => Err(refuse(format!(
+        if bytes.len() > most {
+            Err(refuse(format!(
                 "is too large: it has more than {most} bytes"
-            ))),
-            false => Ok(bytes),
+            )))
+        } else {
+            Ok(bytes)
         }
     }
 }

@@ -229,9 +229,10 @@ impl FiledMirror {
     fn open(folder: &Path, id: TrustAnchorId, log: &LogId) -> Result<FiledMirror, Failure> {
         let seen = folder.join(format!("mirror-{id}-seen"));
         let key = read_key(&mirror_key(folder, &id), id)?;
-        let before = match seen.exists() {
-            true => Some((log.clone(), parse_seen(&seen)?)),
-            false => None,
+        let before = if seen.exists() {
+            Some((log.clone(), parse_seen(&seen)?))
+        } else {
+            None
         };
         let mirror = Mirror::resume(key, before);
         Ok(FiledMirror { mirror, seen })

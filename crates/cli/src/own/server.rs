@@ -38,9 +38,10 @@ pub(super) fn chain(host: &Host) -> Result<Vec<X509>, String> {
         .collect();
     // Whether the server hears of it is its own affair.
     let _ = stream.shutdown();
-    match certificates.is_empty() {
-        true => Err(format!("{host} sends no certificate: name a PEM file")),
-        false => Ok(certificates),
+    if certificates.is_empty() {
+        Err(format!("{host} sends no certificate: name a PEM file"))
+    } else {
+        Ok(certificates)
     }
 }
 

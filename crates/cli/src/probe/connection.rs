@@ -155,9 +155,10 @@ pub(super) fn connect(
         // Of a close_notify, its record: a header, two bytes of an alert, their type and a tag.
         const CLOSE_NOTIFY: usize = 24;
         let shutdown = stream.get_shutdown();
-        let end = match shutdown.contains(ShutdownState::RECEIVED) {
-            true => stream.get_ref().consumed().saturating_sub(CLOSE_NOTIFY),
-            false => stream.get_ref().consumed(),
+        let end = if shutdown.contains(ShutdownState::RECEIVED) {
+            stream.get_ref().consumed().saturating_sub(CLOSE_NOTIFY)
+        } else {
+            stream.get_ref().consumed()
         };
         response.wire_bytes = end.saturating_sub(first_byte);
     }
@@ -168,9 +169,10 @@ pub(super) fn connect(
     seen.connection = stream.get_ref().connection(first_byte);
     if let (Some(response), Some((first_byte, tickets))) = (&seen.response, tickets) {
         let records = records(&stream.get_ref().observer, first_byte);
-        let of_response = match response.is_whole {
-            true => count_within(&records, response.wire_bytes),
-            false => records.len(),
+        let of_response = if response.is_whole {
+            count_within(&records, response.wire_bytes)
+        } else {
+            records.len()
         };
         let (records, behind) = records.split_at(of_response);
         let answer = Answer {
@@ -246,17 +248,19 @@ fn exchange(
             // Whatever it is waiting for, a response has come.
             Err(error) if is_timeout(&error) && response.is_some() => {
                 // Without silence, it is only long.
-                break match stream.get_ref().has_time() {
-                    true => End::Quiet,
-                    false => End::Enough,
+                break if stream.get_ref().has_time() {
+                    End::Quiet
+                } else {
+                    End::Enough
                 };
             }
             Err(error) => {
                 let interim = head.interim();
                 seen.response = response;
-                return Err(match is_timeout(&error) && interim > 0 {
-                    true => io::Error::new(error.kind(), OnlyInterim(interim)),
-                    false => error,
+                return Err(if is_timeout(&error) && interim > 0 {
+                    io::Error::new(error.kind(), OnlyInterim(interim))
+                } else {
+                    error
                 });
             }
         };

@@ -342,9 +342,10 @@ fn document(
                 .bytes(Message::EncryptedExtensions)
                 .and_then(|bytes| u32::try_from(bytes).ok()),
             certificate_bytes: bytes(Message::Certificate),
-            staple_bytes: Some(match is_new {
-                true => observation.staple_bytes,
-                false => first.status_bytes,
+            staple_bytes: Some(if is_new {
+                observation.staple_bytes
+            } else {
+                first.status_bytes
             }),
             client_certificate,
             client_hello_wire_bytes: client_hello.unwrap_or_default(),

@@ -228,11 +228,12 @@ fn sites(file: &Path, ca: Option<&PathBuf>) -> Result<Vec<(String, Target)>, Fai
             wrong.join("; ")
         )));
     }
-    match sites.is_empty() {
-        true => Err(Failure::Usage(format!(
+    if sites.is_empty() {
+        Err(Failure::Usage(format!(
             "{file:?} names no site: write one a line"
-        ))),
-        false => Ok(sites),
+        )))
+    } else {
+        Ok(sites)
     }
 }
 

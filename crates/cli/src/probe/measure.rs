@@ -76,9 +76,10 @@ fn arm(
         Some(found) => found,
         // None of the laboratory's chains for this key is so short: the one that is like it.
         None => {
-            let arm = match chain.way.is_empty() {
-                true => of(alone, &chain.way),
-                false => of(ChainSpec::new(key), &chain.way),
+            let arm = if chain.way.is_empty() {
+                of(alone, &chain.way)
+            } else {
+                of(ChainSpec::new(key), &chain.way)
             };
             let arm = arm.map_err(Failure::usage)?;
             let sent = explain::wire(&arm).map_err(Failure::run)?;

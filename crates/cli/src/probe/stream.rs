@@ -229,9 +229,10 @@ impl Stream {
         // Linux has taken the timestamps off already (tcp_rcv_synsent_state_process).
         let advertised = info.advertised_segment as usize;
         let peer = info.peer_segment as usize;
-        let segment = match self.received > 3 * peer && peer > 0 {
-            true => peer.min(advertised),
-            false => advertised,
+        let segment = if self.received > 3 * peer && peer > 0 {
+            peer.min(advertised)
+        } else {
+            advertised
         };
         let mut events = Vec::new();
         let mut received = 0;
@@ -288,9 +289,10 @@ impl Write for Stream {
 
 fn left(until: Instant, now: Instant) -> io::Result<Duration> {
     let left = until.saturating_duration_since(now);
-    match left > Duration::ZERO {
-        true => Ok(left),
-        false => Err(ErrorKind::TimedOut.into()),
+    if left > Duration::ZERO {
+        Ok(left)
+    } else {
+        Err(ErrorKind::TimedOut.into())
     }
 }
 

@@ -48,9 +48,10 @@ impl FromStr for Target {
                 name: url.host,
                 port: url.port,
             },
-            path: match url.path.is_empty() {
-                true => "/".to_owned(),
-                false => url.path,
+            path: if url.path.is_empty() {
+                "/".to_owned()
+            } else {
+                url.path
             },
             ca: None,
         })
@@ -72,11 +73,12 @@ fn in_letters_of_dns(text: &str) -> Result<String, String> {
         return Ok(text.to_owned());
     }
     let (name, port) = authority.split_at(authority.find(':').unwrap_or(authority.len()));
-    let ascii = match name.is_ascii() {
-        true => name.to_owned(),
-        false => idna::domain_to_ascii(name).map_err(|_| {
+    let ascii = if name.is_ascii() {
+        name.to_owned()
+    } else {
+        idna::domain_to_ascii(name).map_err(|_| {
             format!("{text:?} is no server: its name has letters that no name in DNS has")
-        })?,
+        })?
     };
     let name = ascii.strip_suffix('.').unwrap_or(&ascii);
     Ok(format!("{scheme}{name}{port}{path}"))
@@ -85,9 +87,10 @@ fn in_letters_of_dns(text: &str) -> Result<String, String> {
 impl Target {
     /// What is asked for.
     pub(super) fn request(&self) -> String {
-        let name = match self.host.name.contains(':') {
-            true => format!("[{}]", self.host.name),
-            false => self.host.name.clone(),
+        let name = if self.host.name.contains(':') {
+            format!("[{}]", self.host.name)
+        } else {
+            self.host.name.clone()
         };
         let host = match self.host.port {
             443 => name,

@@ -320,9 +320,10 @@ fn from_file(file: &Path, before: &[Chain]) -> Result<Chain, Failure> {
         shown: OwnChain {
             certificates: own.certificates,
             // Of a key like the one that the site has, the signature that was seen: ECDSA's differ by a byte or two.
-            signature: match today.signature.longest == own.signature.longest {
-                true => today.signature,
-                false => own.signature,
+            signature: if today.signature.longest == own.signature.longest {
+                today.signature
+            } else {
+                own.signature
             },
             provided: own.provided,
             alike: None,

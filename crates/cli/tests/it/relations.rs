@@ -330,9 +330,10 @@ fn a_receive_buffer_that_a_client_sets_is_as_arithmetic_has_it() {
     let questions = draws("receive buffer").map(|draw| {
         let question = draw.question(&[draw.pick("arm", SMALL_ARMS)], DOWNLOAD);
         // Where a segment takes longer than two round trips, it is sent twice (tail loss probe).
-        let question = match question.has("mtu", "9000") {
-            true => question.with("rate", "100mbit"),
-            false => question,
+        let question = if question.has("mtu", "9000") {
+            question.with("rate", "100mbit")
+        } else {
+            question
         };
         let (least, most) = (ReceiveBuffer::LEAST_WALKED.0, ReceiveBuffer::MOST.0);
         // As many small ones as large ones.
@@ -668,9 +669,10 @@ impl Draw {
                 .collect(),
         };
         // There is no such link.
-        match question.has("emulation", "link") {
-            true => question.with("gso", "off").with("preset", "network"),
-            false => question,
+        if question.has("emulation", "link") {
+            question.with("gso", "off").with("preset", "network")
+        } else {
+            question
         }
     }
 }

@@ -58,9 +58,10 @@ fn files(folder: &Path) -> Vec<PathBuf> {
         if name.contains("test") || name.contains("fixtures") {
             continue;
         }
-        match path.is_dir() {
-            true => files.extend(self::files(&path)),
-            false => files.push(path),
+        if path.is_dir() {
+            files.extend(self::files(&path))
+        } else {
+            files.push(path)
         }
     }
     files

@@ -102,9 +102,10 @@ fn without_times(lines: &[String]) -> String {
     let of_word = |(place, word): (usize, &&str)| {
         let number = word.trim_matches(|c: char| !c.is_ascii_digit());
         let is_time = number.parse::<f64>().is_ok() && (number.contains('.') || is_share(place));
-        match is_time {
-            true => word.replace(number, "#"),
-            false => (*word).to_owned(),
+        if is_time {
+            word.replace(number, "#")
+        } else {
+            (*word).to_owned()
         }
     };
     let words: Vec<String> = words.iter().enumerate().map(of_word).collect();
@@ -143,9 +144,10 @@ fn is_printed(shown: &Shown, ended: &Ended) {
         Some(i32::from(is_refused)),
         "{command}: {ended:?}"
     );
-    let printed = lines(match is_refused {
-        true => &ended.stderr,
-        false => &ended.stdout,
+    let printed = lines(if is_refused {
+        &ended.stderr
+    } else {
+        &ended.stdout
     });
     if !command.starts_with("lastbyte compare") {
         assert!(
@@ -222,9 +224,10 @@ fn commands_of_the_readme_run() {
     assert_eq!(lines.len(), 2, "{lines:?}");
     for line in lines {
         // Measuring a plan takes a minute; where no kernel is, arithmetic answers.
-        let line = match line.starts_with("lastbyte plan ") {
-            true => format!("LASTBYTE_CACHE=empty {line}"),
-            false => line,
+        let line = if line.starts_with("lastbyte plan ") {
+            format!("LASTBYTE_CACHE=empty {line}")
+        } else {
+            line
         };
         let ended = type_in(&line, folder.path());
         assert_eq!(ended.code, Some(0), "{line}: {ended:?}");

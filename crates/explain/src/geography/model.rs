@@ -178,9 +178,10 @@ impl Geography {
         let back_wires = wires(&backs)?;
         let edges = question.connections.iter().copied().map(Way::Edge);
         let ways: Vec<Way> = [Way::Direct].into_iter().chain(edges).collect();
-        let stated = match is_stated(&question, users, table) {
-            true => question.stated.iter().copied().map(Some).collect(),
-            false => vec![None],
+        let stated = if is_stated(&question, users, table) {
+            question.stated.iter().copied().map(Some).collect()
+        } else {
+            vec![None]
         };
         let mut settings = Vec::new();
         for stated in stated {
@@ -201,9 +202,10 @@ impl Geography {
             }
             settings.push(Setting {
                 stated,
-                population: match users.are_counted() {
-                    true => population(&regions, question.arms.len(), ways.len()),
-                    false => Vec::new(),
+                population: if users.are_counted() {
+                    population(&regions, question.arms.len(), ways.len())
+                } else {
+                    Vec::new()
                 },
                 regions,
             });

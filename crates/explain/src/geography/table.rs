@@ -98,14 +98,15 @@ impl RttTable {
                 }
             }
         }
-        match table.rtts.is_empty() {
-            true => Err(GeographyError::new(
+        if table.rtts.is_empty() {
+            Err(GeographyError::new(
                 file,
                 None,
                 "there is no RTT in it: write a square with names in the first line and the first column, or \
                  lines of from,to,rtt_ms",
-            )),
-            false => Ok(table),
+            ))
+        } else {
+            Ok(table)
         }
     }
 
@@ -219,9 +220,10 @@ impl RttTable {
         /// A longer list of names helps nobody in a line.
         const MOST: usize = 12;
         let hint = nearest(name, self.places());
-        match hint.starts_with("did you mean") || self.places().count() <= MOST {
-            true => hint,
-            false => "`lastbyte rtt` tells its names".to_owned(),
+        if hint.starts_with("did you mean") || self.places().count() <= MOST {
+            hint
+        } else {
+            "`lastbyte rtt` tells its names".to_owned()
         }
     }
 
@@ -320,8 +322,9 @@ impl Pairs {
 fn check_room(places: &[String]) -> Result<(), PlaceProblem> {
     /// More than all datacentres of the world; a table has room for each with each.
     const MOST_PLACES: usize = 2000;
-    match places.len() < MOST_PLACES {
-        true => Ok(()),
-        false => Err(PlaceProblem::TooMany(MOST_PLACES)),
+    if places.len() < MOST_PLACES {
+        Ok(())
+    } else {
+        Err(PlaceProblem::TooMany(MOST_PLACES))
     }
 }

@@ -146,9 +146,10 @@ fn columns(names: &[String]) -> Result<Vec<Column>, PlaceProblem> {
         }
         columns.push(*column);
     }
-    match columns.contains(&Column::Region) {
-        true => Ok(columns),
-        false => Err(PlaceProblem::NoRegion),
+    if columns.contains(&Column::Region) {
+        Ok(columns)
+    } else {
+        Err(PlaceProblem::NoRegion)
     }
 }
 

@@ -193,9 +193,12 @@ impl Searched {
             .map(|cell| self.leader(cell))
             .collect();
         let steps = |is_led: bool| {
-            self.open(|cell, arm, index| match leaders.contains(&cell) != is_led {
-                true => self.stepping(cell, arm, index, |asked, known| asked.next(known)),
-                false => Vec::new(),
+            self.open(|cell, arm, index| {
+                if leaders.contains(&cell) != is_led {
+                    self.stepping(cell, arm, index, |asked, known| asked.next(known))
+                } else {
+                    Vec::new()
+                }
             })
         };
         let rounds = [first, steps(false), steps(true)];
@@ -306,9 +309,10 @@ impl Searched {
             return T::default();
         };
         let leader = self.leader(cell);
-        let hints = match leader == cell {
-            true => Vec::new(),
-            false => self.stepping(leader, of, arm, |asked, known| asked.steps(known)),
+        let hints = if leader == cell {
+            Vec::new()
+        } else {
+            self.stepping(leader, of, arm, |asked, known| asked.steps(known))
         };
         let hints: Vec<usize> = hints.into_iter().map(|(below, _)| below).collect();
         let stepping = Stepping {
@@ -405,9 +409,10 @@ impl Searched {
                 found.push(Found {
                     cell,
                     arm,
-                    edges: match Search::has_luck(in_cell) {
-                        true => Edges::Told(self.changes(cell, arm, in_cell)),
-                        false => Edges::Exact(self.edges(cell, of, arm)),
+                    edges: if Search::has_luck(in_cell) {
+                        Edges::Told(self.changes(cell, arm, in_cell))
+                    } else {
+                        Edges::Exact(self.edges(cell, of, arm))
                     },
                     arithmetic: self.computed(in_cell, of, arm, &known),
                     line: known.into_iter().collect(),
@@ -470,9 +475,10 @@ impl Searched {
         for connection in sizes.flatten() {
             let is_late = connection.time.is_none_or(|time| time > between);
             let flight = connection.flight as usize;
-            match is_late == is_rise {
-                true => fewest = fewest.min(flight),
-                false => most = most.max(flight),
+            if is_late == is_rise {
+                fewest = fewest.min(flight)
+            } else {
+                most = most.max(flight)
             }
         }
         (most, fewest)

@@ -160,10 +160,11 @@ fn measure(round: &Study, searched: &mut Searched, bend: &dyn Fn(u32) -> u32) {
             let certificate = usual.bytes(Message::Certificate) as usize;
             let verify = usual.bytes(Message::CertificateVerify) as usize;
             for row in &mut sample.rows {
-                let longer = match arm.label.contains("ecdsa") {
+                let longer = if arm.label.contains("ecdsa") {
                     // Two of nine are a byte longer, two a byte shorter.
-                    true => [1, 0, 2, 1, 1, 0, 1, 2, 1][row.index as usize % 9],
-                    false => 1,
+                    [1, 0, 2, 1, 1, 0, 1, 2, 1][row.index as usize % 9]
+                } else {
+                    1
                 };
                 row.exchange = wire_with(arm, certificate, Some(verify + longer - 1)).unwrap();
                 let mut bent = row.exchange.clone();

@@ -43,9 +43,10 @@ pub struct Chain {
 impl Chain {
     /// The same, coming so.
     pub fn delivered(&self, way: &Said) -> Chain {
-        let name = match way.is_empty() {
-            true => self.name.clone(),
-            false => format!("{}/{way}", self.name),
+        let name = if way.is_empty() {
+            self.name.clone()
+        } else {
+            format!("{}/{way}", self.name)
         };
         Chain {
             name,

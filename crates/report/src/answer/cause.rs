@@ -125,9 +125,10 @@ fn of_response(handshake: &Difference<'_>, whole: &Difference<'_>) -> Option<Par
     let behind = moved(whole) - moved(handshake) - finish;
     let round_trips = (behind / rtt).round();
     let left = behind - round_trips * rtt;
-    let (round_trips, left) = match left.abs() <= near {
-        true => (round_trips as i64, left),
-        false => (0, behind),
+    let (round_trips, left) = if left.abs() <= near {
+        (round_trips as i64, left)
+    } else {
+        (0, behind)
     };
     parts.round_trips += round_trips;
     if let Some((_, bytes)) = parts.rest.first_mut() {

@@ -90,9 +90,12 @@ fn then(lossy: &Difference<'_>, without: &Difference<'_>) -> Then {
 
 /// `costs as much`, or more, with what it costs there.
 fn told(pairs: &[(&Difference<'_>, &Difference<'_>, Then)]) -> String {
-    let signed = |increase: Percent| match increase.0 < 0.0 {
-        true => percent(increase),
-        false => format!("+{}", percent(increase)),
+    let signed = |increase: Percent| {
+        if increase.0 < 0.0 {
+            percent(increase)
+        } else {
+            format!("+{}", percent(increase))
+        }
     };
     let place_of = |(lossy, ..): &&(&Difference<'_>, &Difference<'_>, Then)| place(lossy.cell);
     let of = |wanted: fn(&Then) -> bool| pairs.iter().filter(move |(_, _, then)| wanted(then));
@@ -135,12 +138,13 @@ fn told(pairs: &[(&Difference<'_>, &Difference<'_>, Then)]) -> String {
         }
     }
     if !hidden.is_empty() {
-        clauses.push(match hidden.len() == pairs.len() {
-            true => "was not shown to cost anything".to_owned(),
-            false => format!(
+        clauses.push(if hidden.len() == pairs.len() {
+            "was not shown to cost anything".to_owned()
+        } else {
+            format!(
                 "was not shown to cost anything at {}",
                 hidden.join(" and at ")
-            ),
+            )
         });
     }
     match &*clauses {

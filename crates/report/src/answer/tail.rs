@@ -29,13 +29,14 @@ pub(super) fn tail(summary: &Summary, label: &str, representative: Percentile) -
     else {
         return hidden(summary, label, representative, latest);
     };
-    let amount = match one.is_sure() {
-        true => format!(
+    let amount = if one.is_sure() {
+        format!(
             "{} ms (+{})",
             difference_digits(of_before(&one, one.increase)),
             percent(one.increase)
-        ),
-        false => format!("at least {} ms", difference_digits(certain)),
+        )
+    } else {
+        format!("at least {} ms", difference_digits(certain))
     };
     let usual = match representative {
         Percentile::MEDIAN => "the median".to_owned(),

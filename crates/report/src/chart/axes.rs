@@ -92,9 +92,10 @@ pub(super) fn stand<'t>(
     step: f64,
 ) -> (Ticks, f64) {
     let widest = texts.map(text_width).fold(0.0, f64::max);
-    match what == Texts::Names && widest + 6.0 > step {
-        true => (Ticks::Upright, widest + 16.0),
-        false => (Ticks::Level, BOTTOM),
+    if what == Texts::Names && widest + 6.0 > step {
+        (Ticks::Upright, widest + 16.0)
+    } else {
+        (Ticks::Level, BOTTOM)
     }
 }
 

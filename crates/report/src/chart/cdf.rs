@@ -40,9 +40,10 @@ impl Drawing for Cdf {
             .collect();
         let least = times.iter().copied().fold(f64::INFINITY, f64::min);
         let most = times.iter().copied().fold(0.0, f64::max);
-        let growth = match least > 0.0 && most / least > TAIL {
-            true => Growth::Logarithmic,
-            false => Growth::Linear,
+        let growth = if least > 0.0 && most / least > TAIL {
+            Growth::Logarithmic
+        } else {
+            Growth::Linear
         };
         let x = Scale::around(times.into_iter(), growth, room.left, room.right());
         let y = Scale::from_zero([100.0].into_iter(), bottom, TOP);

@@ -47,9 +47,10 @@ impl Drawing for Dots {
     }
 
     fn left(&self, width: f64) -> f64 {
-        match self.names() > SHARE * width {
-            true => 8.0,
-            false => self.names(),
+        if self.names() > SHARE * width {
+            8.0
+        } else {
+            self.names()
         }
     }
 

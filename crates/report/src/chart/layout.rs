@@ -82,9 +82,10 @@ impl Chart {
                 Axes::Shared => panel.drawing.left(width),
                 Axes::Own => panel.drawing.left(width / columns as f64),
             });
-            match column == 0 || self.axes == Axes::Own {
-                true => left,
-                false => NARROW,
+            if column == 0 || self.axes == Axes::Own {
+                left
+            } else {
+                NARROW
             }
         };
         let lefts: Vec<f64> = (0..columns).map(left).collect();

@@ -78,9 +78,10 @@ pub(in super::super) fn reached<'p>(points: impl Iterator<Item = &'p Point> + Cl
 
 impl Lines {
     fn texts(&self) -> Texts {
-        match self.x.iter().all(|(_, number)| number.is_some()) {
-            true => Texts::Numbers,
-            false => Texts::Names,
+        if self.x.iter().all(|(_, number)| number.is_some()) {
+            Texts::Numbers
+        } else {
+            Texts::Names
         }
     }
 
@@ -100,9 +101,10 @@ impl Lines {
         if let Some(numbers) = numbers.filter(|numbers| numbers.len() > 1) {
             let least = numbers.iter().copied().fold(f64::INFINITY, f64::min);
             let most = numbers.iter().copied().fold(0.0, f64::max);
-            let growth = match least > 0.0 && most / least >= 30.0 {
-                true => Growth::Logarithmic,
-                false => Growth::Linear,
+            let growth = if least > 0.0 && most / least >= 30.0 {
+                Growth::Logarithmic
+            } else {
+                Growth::Linear
             };
             let scale = Scale::around(numbers.iter().copied(), growth, first, last);
             let places: Vec<f64> = numbers.iter().map(|number| scale.place(*number)).collect();
@@ -128,9 +130,12 @@ impl Lines {
         let count = self.lines.iter().filter(|line| is_apart(line)).count() as f64;
         let apart = APART.min(step / (count + 1.0));
         let mut places = (0..).map(|nth| apart * (f64::from(nth) - (count - 1.0) / 2.0));
-        let beside = self.lines.iter().map(|line| match is_apart(line) {
-            true => places.next().unwrap_or_default(),
-            false => 0.0,
+        let beside = self.lines.iter().map(|line| {
+            if is_apart(line) {
+                places.next().unwrap_or_default()
+            } else {
+                0.0
+            }
         });
         beside.collect()
     }

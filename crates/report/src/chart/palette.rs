@@ -81,9 +81,10 @@ mod tests {
     fn linear(hex: &str) -> [f64; 3] {
         [1, 3, 5].map(|at| {
             let part = f64::from(u8::from_str_radix(&hex[at..at + 2], 16).unwrap()) / 255.0;
-            match part <= 0.04045 {
-                true => part / 12.92,
-                false => ((part + 0.055) / 1.055).powf(2.4),
+            if part <= 0.04045 {
+                part / 12.92
+            } else {
+                ((part + 0.055) / 1.055).powf(2.4)
             }
         })
     }
@@ -132,9 +133,12 @@ mod tests {
 
     /// CIE 1976 L*a*b* of linear light, as a white point of D65 has it.
     fn lab([r, g, b]: [f64; 3]) -> [f64; 3] {
-        let f = |t: f64| match t > 216.0 / 24389.0 {
-            true => t.cbrt(),
-            false => (24389.0 / 27.0 * t + 16.0) / 116.0,
+        let f = |t: f64| {
+            if t > 216.0 / 24389.0 {
+                t.cbrt()
+            } else {
+                (24389.0 / 27.0 * t + 16.0) / 116.0
+            }
         };
         let x = f((0.4124564 * r + 0.3575761 * g + 0.1804375 * b) / 0.95047);
         let y = f(0.2126729 * r + 0.7151522 * g + 0.0721750 * b);

@@ -134,9 +134,10 @@ fn ladder(svg: &mut Svg, arm: &Explanation, cell: &Cell, timeline: &Timeline, sc
             Side::Client => (CLIENT, SERVER),
             Side::Server => (SERVER, CLIENT),
         };
-        let class = match step.flight.start < timeline.handshake {
-            true => "handshake",
-            false => "data",
+        let class = if step.flight.start < timeline.handshake {
+            "handshake"
+        } else {
+            "data"
         };
         svg.line(class, [from, y(step.flight.start)], [to, y(step.arrives)]);
         let text = f64::max(y(step.flight.start) + 4.0, lowest);

@@ -183,9 +183,10 @@ impl Probe {
             group,
             chain,
             supposed,
-            hello_retry: match document.tls.hello_retry {
-                true => HelloRetry::Yes,
-                false => HelloRetry::No,
+            hello_retry: if document.tls.hello_retry {
+                HelloRetry::Yes
+            } else {
+                HelloRetry::No
             },
             sends: response::sends(document),
             tickets: explain::tickets(document),

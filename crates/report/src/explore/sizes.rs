@@ -50,9 +50,10 @@ pub(super) struct Way {
 }
 
 fn with_strokes<S: serde::Serializer>(said: &Said, serializer: S) -> Result<S::Ok, S::Error> {
-    match said.is_empty() {
-        true => serializer.serialize_str(""),
-        false => serializer.collect_str(&format_args!("/{said}")),
+    if said.is_empty() {
+        serializer.serialize_str("")
+    } else {
+        serializer.collect_str(&format_args!("/{said}"))
     }
 }
 

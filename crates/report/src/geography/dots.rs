@@ -135,8 +135,9 @@ fn point(svg: &mut Svg, way: Way, arm: usize, [x, y]: [f64; 2]) {
 /// As much of a name as there is room for.
 fn short(name: &str) -> String {
     const MOST: usize = 28;
-    match name.chars().count() > MOST {
-        true => name.chars().take(MOST - 1).chain(['…']).collect(),
-        false => name.to_owned(),
+    if name.chars().count() > MOST {
+        name.chars().take(MOST - 1).chain(['…']).collect()
+    } else {
+        name.to_owned()
     }
 }

@@ -172,9 +172,10 @@ impl Panel {
         }
         for number in 0..STEPS.len() {
             let low = step * number as f64;
-            let text = match number + 1 == STEPS.len() {
-                true => format!("from {low} ms on"),
-                false => format!("{low} to {} ms", low + step),
+            let text = if number + 1 == STEPS.len() {
+                format!("from {low} ms on")
+            } else {
+                format!("{low} to {} ms", low + step)
             };
             svg.ring(&format!("place m{number}"), [x, y], 5.0);
             svg.text("", x + 10.0, y + 4.0, &text);
@@ -185,9 +186,10 @@ impl Panel {
 
 /// A round number of which five reach `most` or nearly so.
 fn step(most: f64) -> f64 {
-    match most > 0.0 {
-        true => round_step(most / STEPS.len() as f64).max(0.1),
-        false => 1.0,
+    if most > 0.0 {
+        round_step(most / STEPS.len() as f64).max(0.1)
+    } else {
+        1.0
     }
 }
 

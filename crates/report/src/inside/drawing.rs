@@ -159,10 +159,7 @@ fn names(svg: &mut Svg, inside: &Inside, places: Places, y: &impl Fn(Duration) -
             continue;
         };
         let place = f64::max(y(begins(&row)) + 4.0, lowest);
-        let class = match is_trouble(&row) {
-            true => "cost",
-            false => "ink",
-        };
+        let class = if is_trouble(&row) { "cost" } else { "ink" };
         for line in wrapped(&name, (places.width - left) * 1.15) {
             svg.text(class, left, f64::max(place, lowest), &line);
             lowest = f64::max(place, lowest) + LINE;
@@ -182,9 +179,10 @@ fn name(inside: &Inside, row: &Row<'_>) -> Option<String> {
     if !first.takes_place() && !is_trouble(row) {
         return None;
     }
-    let what = match first.payload.is_empty() {
-        true => inside.what(first),
-        false => inside.messages(first.sender, first.offset, last.end()),
+    let what = if first.payload.is_empty() {
+        inside.what(first)
+    } else {
+        inside.messages(first.sender, first.offset, last.end())
     };
     let mut name = format!("{}: {what}", sender(row));
     if row.packets.len() > 1 {
@@ -275,9 +273,10 @@ fn changes(transmissions: &[&Transmission], side: Side) -> Vec<(Duration, u64)> 
     let (mut highest, mut acknowledged) = (0_u64, 0_u64);
     let mut changes = Vec::new();
     for (time, is_sent, place) in events {
-        match is_sent {
-            true => highest = highest.max(place),
-            false => acknowledged = acknowledged.max(place),
+        if is_sent {
+            highest = highest.max(place)
+        } else {
+            acknowledged = acknowledged.max(place)
         }
         changes.push((time, highest.saturating_sub(acknowledged)));
     }

@@ -58,9 +58,10 @@ pub fn list(connections: &[Listed], screen: Screen) -> String {
         return String::new();
     };
     let is_one_file = ordered.iter().all(|one| one.file == first.file);
-    let files = match is_one_file {
-        true => shell_word(&first.file),
-        false => "several files".to_owned(),
+    let files = if is_one_file {
+        shell_word(&first.file)
+    } else {
+        "several files".to_owned()
     };
     let other = ordered.get(1).unwrap_or(first);
     let intro = format!(
@@ -74,9 +75,10 @@ pub fn list(connections: &[Listed], screen: Screen) -> String {
     let width = shown.clone().map(|one| one.time().len()).max().unwrap_or(0);
     for one in shown {
         let time = one.time();
-        text += &match is_one_file {
-            true => format!("{:>5}  {time:>width$}", one.index),
-            false => format!("  {time:>width$}   {} {}", one.file, one.index),
+        text += &if is_one_file {
+            format!("{:>5}  {time:>width$}", one.index)
+        } else {
+            format!("  {time:>width$}   {} {}", one.file, one.index)
         };
         let mut packets = Vec::new();
         if one.lost > 0 {

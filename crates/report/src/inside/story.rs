@@ -171,14 +171,15 @@ impl Inside {
     /// What the packet had in it.
     fn carried(&self, lost: &Transmission) -> String {
         let what = self.what(lost);
-        match lost.payload.is_empty() {
-            true => format!("the {what}"),
-            false => format!(
+        if lost.payload.is_empty() {
+            format!("the {what}")
+        } else {
+            format!(
                 "bytes {} to {} of the {}'s ({what})",
                 lost.offset + 1,
                 lost.end(),
                 side(lost.sender)
-            ),
+            )
         }
     }
 
@@ -305,17 +306,19 @@ impl Inside {
                 .asked
                 .and_then(|asked| asked.arithmetic.ok())
                 .is_some_and(|arithmetic| end.abs_diff(arithmetic) <= besides / 20);
-            parts.push(match is_known {
-                true => format!(
+            parts.push(if is_known {
+                format!(
                     "{} in which the link sends what is before",
                     milliseconds(besides)
-                ),
-                false => format!("{} besides", milliseconds(besides)),
+                )
+            } else {
+                format!("{} besides", milliseconds(besides))
             });
         }
-        let besides = match parts.is_empty() {
-            true => String::new(),
-            false => format!(", and {}", joined(&parts)),
+        let besides = if parts.is_empty() {
+            String::new()
+        } else {
+            format!(", and {}", joined(&parts))
         };
         format!(
             "{nothing}: {} after connect(), which is {} of {}: {}{besides}.",

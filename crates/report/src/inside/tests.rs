@@ -262,9 +262,10 @@ fn a_handshake_whose_finished_nobody_got_is_none() {
             packets.push(lost(Side::Client, 80, 300, 60));
             packets.push(Transmission {
                 again: Some(Trigger::LossProbe(ms(100))),
-                ..match arrives {
-                    true => transmission(Side::Client, 180, 300, 60),
-                    false => lost(Side::Client, 180, 300, 60),
+                ..if arrives {
+                    transmission(Side::Client, 180, 300, 60)
+                } else {
+                    lost(Side::Client, 180, 300, 60)
                 }
             });
         });

@@ -114,13 +114,14 @@ fn line(inside: &Inside, row: &Row<'_>, arrow: usize) -> String {
 /// `--- 10 packets, 14480 B: ServerHello to Certificate --->`
 fn drawn(sender: Side, label: &str, is_lost: bool, arrow: usize) -> String {
     let room = arrow.saturating_sub(8);
-    let label: String = match label.chars().count() > room {
-        true => label
+    let label: String = if label.chars().count() > room {
+        label
             .chars()
             .take(room.saturating_sub(1))
             .chain(['…'])
-            .collect(),
-        false => label.to_owned(),
+            .collect()
+    } else {
+        label.to_owned()
     };
     let lines = arrow.saturating_sub(label.chars().count() + 3);
     let (before, after) = (lines / 2, lines - lines / 2);
@@ -138,9 +139,10 @@ fn label(inside: &Inside, row: &Row<'_>) -> String {
     let (Some(first), Some(last)) = (row.packets.first(), row.packets.last()) else {
         return String::new();
     };
-    let what = match first.payload.is_empty() {
-        true => inside.what(first),
-        false => inside.messages(first.sender, first.offset, last.end()),
+    let what = if first.payload.is_empty() {
+        inside.what(first)
+    } else {
+        inside.messages(first.sender, first.offset, last.end())
     };
     let mut label = match (row.packets.len(), row.bytes()) {
         (1, 0) => what,

@@ -136,19 +136,21 @@ impl Planned<'_> {
         sentences.push(match all.mean {
             Some(mean) => {
                 let is_none = mean.interval.holds_zero();
-                let (mean, longer) = match mean.value < 0.0 {
-                    true => (mean.negated(), "less"),
-                    false => (mean, "longer"),
+                let (mean, longer) = if mean.value < 0.0 {
+                    (mean.negated(), "less")
+                } else {
+                    (mean, "longer")
                 };
                 let each = format!("each waits {} ms {longer}", estimate(mean));
-                match is_none {
-                    true => format!(
+                if is_none {
+                    format!(
                         "In the mean, no difference was shown: {each}, an interval that holds zero."
-                    ),
-                    false => format!(
+                    )
+                } else {
+                    format!(
                         "In the mean, {each}; a million connections together wait {} {longer}.",
                         hours(mean.map(|mean| mean * 1e6))
-                    ),
+                    )
                 }
             }
             None => {
@@ -182,9 +184,10 @@ impl Planned<'_> {
         let (ways, own): (Vec<_>, Vec<_>) = best.partition(|(lever, ..)| lever.asks_clients());
         let told = |(lever, mean, left): &&(&Lever, Estimate<f64>, Slower)| {
             let words = lever.words(&self.plan.amounts);
-            let words = match lever.is_reduction() {
-                true => format!("{} ({words})", lever.name),
-                false => words,
+            let words = if lever.is_reduction() {
+                format!("{} ({words})", lever.name)
+            } else {
+                words
             };
             format!(
                 "{words}, {} ms ({} still wait more than {FELT} longer than today)",
@@ -193,13 +196,17 @@ impl Planned<'_> {
             )
         };
         // Only ways that clients must know of: the first of them has its numbers.
-        let (numbered, named) = match own.is_empty() {
-            true => ways.split_at(ways.len().min(1)),
-            false => (own.as_slice(), ways.as_slice()),
+        let (numbered, named) = if own.is_empty() {
+            ways.split_at(ways.len().min(1))
+        } else {
+            (own.as_slice(), ways.as_slice())
         };
-        let name = |(lever, ..): &&(&Lever, Estimate<f64>, Slower)| match numbered.is_empty() {
-            true => lever.words(&self.plan.amounts),
-            false => lever.name.to_owned(),
+        let name = |(lever, ..): &&(&Lever, Estimate<f64>, Slower)| {
+            if numbered.is_empty() {
+                lever.words(&self.plan.amounts)
+            } else {
+                lever.name.to_owned()
+            }
         };
         let numbers: Vec<String> = numbered.iter().map(told).collect();
         let names: Vec<String> = named.iter().map(name).collect();
@@ -222,11 +229,10 @@ impl Planned<'_> {
         };
         let left = numbered.iter().map(|(_, _, left)| left.connections.value);
         // A packet that is lost at another time costs another connection.
-        let others = match left.fold(0.0, f64::max) > waiting {
-            false => "",
-            true => {
-                " Some of those are others than without it: where packets are lost, another connection is hit."
-            }
+        let others = if left.fold(0.0, f64::max) > waiting {
+            " Some of those are others than without it: where packets are lost, another connection is hit."
+        } else {
+            ""
         };
         format!(
             "Of what is about certificates, {each} back{part}: {}{names}.{others}",
@@ -238,9 +244,12 @@ impl Planned<'_> {
     fn because(&self) -> Option<String> {
         let all = self.tale.causes.first()?;
         let fits = self.fits();
-        let count = |(because, count): (&Because, &u32)| match *count == all.all() {
-            true => format!("all {}", because_of(*because)),
-            false => format!("{count} {}", because_of(*because)),
+        let count = |(because, count): (&Because, &u32)| {
+            if *count == all.all() {
+                format!("all {}", because_of(*because))
+            } else {
+                format!("{count} {}", because_of(*because))
+            }
         };
         let counts: Vec<String> = all.waiting.iter().map(count).collect();
         let waiting = match &*counts {
@@ -298,9 +307,10 @@ impl Planned<'_> {
         let unavailable = self.plan.unavailable.iter();
         unavailable.map(|(lever, reason)| {
             let mut calculated = self.tale.calculated.iter();
-            match calculated.any(|(known, _)| known == lever) {
-                true => format!("{} is not measured here: {reason}", lever.name),
-                false => format!("{} can't be pulled: {reason}", lever.name),
+            if calculated.any(|(known, _)| known == lever) {
+                format!("{} is not measured here: {reason}", lever.name)
+            } else {
+                format!("{} can't be pulled: {reason}", lever.name)
             }
         })
     }
@@ -315,9 +325,10 @@ impl Planned<'_> {
     fn gains(&self) -> impl Iterator<Item = (String, &Gain)> {
         let named = |lever: &Lever| {
             let words = lever.words(&self.plan.amounts);
-            match lever.is_reduction() {
-                true => format!("{}: {words}", lever.name),
-                false => words,
+            if lever.is_reduction() {
+                format!("{}: {words}", lever.name)
+            } else {
+                words
             }
         };
         let alone = self
@@ -386,9 +397,12 @@ fn estimate(time: Estimate<f64>) -> String {
 fn known(time: Option<Estimate<f64>>) -> String {
     time.map_or_else(
         || "not known".to_owned(),
-        |time| match time.interval.holds_zero() {
-            true => format!("{UNCERTAIN}{}", estimate(time)),
-            false => estimate(time),
+        |time| {
+            if time.interval.holds_zero() {
+                format!("{UNCERTAIN}{}", estimate(time))
+            } else {
+                estimate(time)
+            }
         },
     )
 }

@@ -45,9 +45,10 @@ pub(super) struct Change {
 impl Change {
     /// What of it is worth a word.
     fn felt(self) -> f64 {
-        match self.share.abs() < WORTH_PART_OF_WHOLE || self.ms.abs() < WORTH_MS {
-            true => 0.0,
-            false => self.share,
+        if self.share.abs() < WORTH_PART_OF_WHOLE || self.ms.abs() < WORTH_MS {
+            0.0
+        } else {
+            self.share
         }
     }
 
@@ -80,9 +81,10 @@ impl Beside {
             tables.any(|table| table.cell.metrics().contains(metric))
         };
         let both = [Metric::Ttfb, Metric::Ttlb];
-        let metrics: Vec<Metric> = match both.iter().all(has) {
-            true => both.to_vec(),
-            false => vec![Metric::Handshake],
+        let metrics: Vec<Metric> = if both.iter().all(has) {
+            both.to_vec()
+        } else {
+            vec![Metric::Handshake]
         };
         let cells: Vec<_> = tables.iter().map(|table| table.cell.clone()).collect();
         let networks = lastbyte_study::distinctions(&cells);
@@ -247,9 +249,10 @@ impl Entry {
         let Some(changes) = self.changes.get(network) else {
             return "-".to_owned();
         };
-        let known = match self.is_handshake_alone(network) {
-            true => changes.get(1..).unwrap_or_default(),
-            false => changes,
+        let known = if self.is_handshake_alone(network) {
+            changes.get(1..).unwrap_or_default()
+        } else {
+            changes
         };
         let texts = known.iter().map(|change| match change {
             None => "-".to_owned(),

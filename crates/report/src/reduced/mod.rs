@@ -68,9 +68,10 @@ impl Reduced<'_> {
         // What works today stands before what does not, and before what experiments have.
         let mut sentences: Vec<String> = self.window(&beside, own).into_iter().collect();
         let is_had = |entry: &Entry| entry.had == Had::Today && entry.gains(self, &beside.metrics);
-        match beside.ways().any(is_had) {
-            true => sentences.extend(best.into_iter().chain(sessions)),
-            false => sentences.extend(sessions.into_iter().chain(best)),
+        if beside.ways().any(is_had) {
+            sentences.extend(best.into_iter().chain(sessions))
+        } else {
+            sentences.extend(sessions.into_iter().chain(best))
         }
         sentences.extend(self.cost(&beside));
         sentences
@@ -104,9 +105,10 @@ impl Reduced<'_> {
         let each = each.map(|entry| format!("{}, {}", entry.name, networks(beside, entry)));
         Some(format!(
             "Clients that have been there before need no chain{}, and {what} comes sooner: {}.",
-            match is_had {
-                true => ", as browsers have it today",
-                false => "",
+            if is_had {
+                ", as browsers have it today"
+            } else {
+                ""
             },
             each.collect::<Vec<_>>().join("; "),
         ))

@@ -161,9 +161,10 @@ fn exact(found: &Found, edge: &Edge) -> Row {
     let mut notes = Vec::new();
     let (most, fewest) = edge.seen;
     if most + 1 != fewest && most != 0 {
-        notes.push(match most < fewest {
-            true => format!("on the wire between {most} and {fewest}"),
-            false => "on the wire, connections on both sides overlap".to_owned(),
+        notes.push(if most < fewest {
+            format!("on the wire between {most} and {fewest}")
+        } else {
+            "on the wire, connections on both sides overlap".to_owned()
         });
     }
     if edge.above.certificate > edge.below.certificate + 1 {

@@ -104,12 +104,10 @@ fn published(searched: &Searched, screen: Screen) -> String {
                 fields.map(|text| Field::new(Role::Normal, text)).to_vec(),
             ));
         }
-        match guesses.is_empty() {
-            true => {
-                text +=
-                    "By arithmetic, no window, group and signature of this search has them there.\n"
-            }
-            false => text += &set(&lines, screen),
+        if guesses.is_empty() {
+            text += "By arithmetic, no window, group and signature of this search has them there.\n"
+        } else {
+            text += &set(&lines, screen)
         }
     }
     text

@@ -56,13 +56,14 @@ pub(super) fn supposed(document: &Document) -> String {
             visible(group)
         )
     });
-    let timestamps = match document
+    let timestamps = if document
         .chain
         .iter()
         .any(|certificate| certificate.scts > 0)
     {
-        true => "; timestamps of today's logs",
-        false => "",
+        "; timestamps of today's logs"
+    } else {
+        ""
     };
     format!(
         "Supposed: a window of {window} segments{seen}{group}{timestamps}. --what-if asks for others.\n"

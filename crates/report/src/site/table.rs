@@ -151,9 +151,10 @@ fn key_exchange(document: &Document) -> String {
     let Some(group) = &document.group else {
         return String::new();
     };
-    match document.tls.hello_retry {
-        true => format!("{group}, after a HelloRetryRequest: a round trip"),
-        false => group.clone(),
+    if document.tls.hello_retry {
+        format!("{group}, after a HelloRetryRequest: a round trip")
+    } else {
+        group.clone()
     }
 }
 

@@ -31,20 +31,20 @@ pub struct Answer<'a> {
 impl Answer<'_> {
     /// What is read first: a sentence of each chain that was asked for; where none was, of those that everybody asks for.
     pub fn lead(&self) -> String {
-        match self.explained.is_empty() {
-            true => lead(self.document),
-            false => {
-                let conclusions = conclusions(self.document, &self.explained);
-                format!("{conclusions}{}\n", supposed(self.document))
-            }
+        if self.explained.is_empty() {
+            lead(self.document)
+        } else {
+            let conclusions = conclusions(self.document, &self.explained);
+            format!("{conclusions}{}\n", supposed(self.document))
         }
     }
 
     /// For people.
     pub fn table(&self) -> String {
-        match self.explained.is_empty() {
-            true => String::new(),
-            false => table(self),
+        if self.explained.is_empty() {
+            String::new()
+        } else {
+            table(self)
         }
     }
 

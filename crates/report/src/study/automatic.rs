@@ -114,9 +114,12 @@ fn parts(cells: &[&Cell], facets: &mut Vec<Parameter>) -> Vec<Filter> {
             })
             .collect();
     }
-    let alternatives = |part: Vec<_>| match part.is_empty() {
-        true => Filter::default(),
-        false => Filter::of(part),
+    let alternatives = |part: Vec<_>| {
+        if part.is_empty() {
+            Filter::default()
+        } else {
+            Filter::of(part)
+        }
     };
     parts.into_iter().map(alternatives).collect()
 }

@@ -71,11 +71,14 @@ fn grids(cells: Vec<&Cell>) -> Vec<Vec<&Cell>> {
         return vec![cells];
     }
     // Parted by what is no list, else by the first list that differs.
-    let key = |cell: &Cell| match alike {
-        false => format!("{:?}", apart(cell)),
-        true => lists()
-            .find(|parameter| parameter.values(&cells).len() > 1)
-            .map_or(String::new(), |parameter| parameter.of(cell)),
+    let key = |cell: &Cell| {
+        if alike {
+            lists()
+                .find(|parameter| parameter.values(&cells).len() > 1)
+                .map_or(String::new(), |parameter| parameter.of(cell))
+        } else {
+            format!("{:?}", apart(cell))
+        }
     };
     let parts = group_by(cells.iter().copied(), |cell| key(cell));
     if parts.len() == 1 {

@@ -32,9 +32,10 @@ impl Extreme {
 
     /// `up to` with its number, or `at least` with what is certain of it.
     fn up_to(&self, nothing: f64, told: impl Fn(f64) -> String) -> String {
-        match self.is_sure(nothing) {
-            true => format!("up to {}", told(self.value)),
-            false => format!("at least {}", told(self.certain)),
+        if self.is_sure(nothing) {
+            format!("up to {}", told(self.value))
+        } else {
+            format!("at least {}", told(self.certain))
         }
     }
 }
@@ -72,17 +73,19 @@ impl Increase {
 
     /// `51 %`, or `at least 9 %` of what is not known better.
     fn told(&self) -> String {
-        match self.is_sure() {
-            true => percent(self.value.abs()),
-            false => format!("at least {}", percent(self.at_least())),
+        if self.is_sure() {
+            percent(self.value.abs())
+        } else {
+            format!("at least {}", percent(self.at_least()))
         }
     }
 
     /// The same of the largest of several.
     fn up_to(&self) -> String {
-        match self.is_sure() {
-            true => format!("up to {}", percent(self.value.abs())),
-            false => self.told(),
+        if self.is_sure() {
+            format!("up to {}", percent(self.value.abs()))
+        } else {
+            self.told()
         }
     }
 }
@@ -158,24 +161,26 @@ pub(super) fn increase(plan: &Plan) -> Option<String> {
     };
     // Wherever it is, it is about as much.
     let of_first = || all.iter().filter(|one| one.arm == first.arm);
-    let mut words = match of_first().all(|one| one.is_shown() && one.value > 0.8 * first.value)
+    let mut words = if of_first().all(|one| one.is_shown() && one.value > 0.8 * first.value)
         && first.is_sure()
     {
-        true => format!("{} delays the {what} by {}", first.arm, first.told()),
-        false => format!(
+        format!("{} delays the {what} by {}", first.arm, first.told())
+    } else {
+        format!(
             "{} delays the {what} by {}{}",
             first.arm,
             first.up_to(),
             at(&first.place)
-        ),
+        )
     };
     for other in late.iter().take(NAMED_SERIES).skip(1) {
         words += &format!(", {} by {}", other.arm, other.told());
     }
     if let Some(soon) = soon.filter(|soon| soon.at_least() >= WORTH_PERCENT) {
-        let who = match all.iter().all(|one| one.arm == soon.arm) {
-            true => "it",
-            false => &soon.arm,
+        let who = if all.iter().all(|one| one.arm == soon.arm) {
+            "it"
+        } else {
+            &soon.arm
         };
         words += &format!("; {who} comes {} sooner{}", soon.up_to(), at(&soon.place));
     }
@@ -247,29 +252,37 @@ fn at_percentile(plan: &Plan, wanted: Percentile, whose: &str) -> Option<String>
         let Range {
             name, most, least, ..
         } = all.first()?;
-        return Some(match most.value > LONGER * least.value {
-            true => capital(format!(
+        return Some(if most.value > LONGER * least.value {
+            capital(format!(
                 "{whose}{name} takes {} to {}{}",
                 milliseconds(least.value),
                 milliseconds(most.value),
                 at(&most.place)
-            )),
-            false => capital(format!("{whose}{name} takes {}", milliseconds(most.value))),
+            ))
+        } else {
+            capital(format!("{whose}{name} takes {}", milliseconds(most.value)))
         });
     }
     // Where arms differ, each is compared with the first one in its own surroundings.
     let is_of_arms = series.iter().any(|one| one.arm != first.arm);
-    let than = |one: &Series| match is_of_arms {
-        true => plan.of_arm(&first.arm, one),
-        false => first.clone(),
+    let than = |one: &Series| {
+        if is_of_arms {
+            plan.of_arm(&first.arm, one)
+        } else {
+            first.clone()
+        }
     };
-    let baseline = match is_of_arms {
-        true => first.arm.clone(),
-        false => plan.name(first),
+    let baseline = if is_of_arms {
+        first.arm.clone()
+    } else {
+        plan.name(first)
     };
-    let is_baseline = |range: &Range| match is_of_arms {
-        true => range.arm == first.arm,
-        false => range.name == baseline,
+    let is_baseline = |range: &Range| {
+        if is_of_arms {
+            range.arm == first.arm
+        } else {
+            range.name == baseline
+        }
     };
     let compared = |of: &dyn Fn(f64, f64) -> f64| {
         let of = |groups: &[&Group], one: &Series, x: &str| {
@@ -315,9 +328,10 @@ fn at_percentile(plan: &Plan, wanted: Percentile, whose: &str) -> Option<String>
     }
     if soonest.least.certain <= 1.0 / LONGER {
         let less = |part: f64| percent(100.0 * (1.0 - part));
-        let up_to = match soonest.least.is_sure(1.0) {
-            true => format!("up to {}", less(soonest.least.value)),
-            false => format!("at least {}", less(soonest.least.certain)),
+        let up_to = if soonest.least.is_sure(1.0) {
+            format!("up to {}", less(soonest.least.value))
+        } else {
+            format!("at least {}", less(soonest.least.certain))
         };
         return Some(capital(format!(
             "{whose}{} takes {up_to} less time than {baseline}{}",

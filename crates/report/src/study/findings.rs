@@ -379,13 +379,15 @@ impl Findings {
         let resampled = self.times.numbers(&self.study, question, group)?;
         let number = |(percentile, resampled): (&Percentile, Option<Estimate<f64>>)| {
             let (one, another) = (time(now, percentile)?, time(then, percentile)?);
-            let estimate = match is_point(&one) && is_point(&another) {
-                true => Estimate::exact(direction.of(one.value - another.value)),
-                false => resampled?,
+            let estimate = if is_point(&one) && is_point(&another) {
+                Estimate::exact(direction.of(one.value - another.value))
+            } else {
+                resampled?
             };
-            let off = match own.engine.beside == than.engine.beside {
-                true => None,
-                false => now.calibrations_apart(then, *percentile),
+            let off = if own.engine.beside == than.engine.beside {
+                None
+            } else {
+                now.calibrations_apart(then, *percentile)
             };
             Some(estimate.widened(off.map_or(0.0, |off| off.as_secs_f64() * 1e3)))
         };
@@ -405,16 +407,16 @@ impl Findings {
             Some(distance) => distance.of.is_none_or(|of| baseline == Some(of)),
             None => question.quantity == Quantity::Increase,
         };
-        let stands_out = match is_over_baseline && self.is_summarised(&answer.group, question) {
-            false => true,
-            true => self
-                .arm_summary(&answer.group, &question.arm)
+        let stands_out = if is_over_baseline && self.is_summarised(&answer.group, question) {
+            self.arm_summary(&answer.group, &question.arm)
                 .is_some_and(|arm| {
                     let metric = arm.metric(question.metric);
                     metric
                         .difference(answer.percentile, self.critical())
                         .is_some()
-                }),
+                })
+        } else {
+            true
         };
         stands_out && estimate.interval.low.is_some_and(|low| low > 0.0)
     }

@@ -161,12 +161,11 @@ fn explain_in(summary: &Summary, cell: &Cell) -> Option<(usize, Explained)> {
     let worst = (1..arms.len()).max_by_key(|index| arms.get(*index).map(apart))?;
     let (apart, _) = arms.get(worst).map(apart)?;
     // It is among those that there is room for.
-    let worst = match worst < ARMS {
-        true => worst,
-        false => {
-            arms.swap(ARMS - 1, worst);
-            ARMS - 1
-        }
+    let worst = if worst < ARMS {
+        worst
+    } else {
+        arms.swap(ARMS - 1, worst);
+        ARMS - 1
     };
     let window = window_bytes(cell);
     let beyond = arms.iter().map(server_bytes);
@@ -293,14 +292,13 @@ fn budget(explained: &Explained, width: f64) -> String {
             false => svg.text(&format!("{class} end"), width, top + 13.0, &text),
         }
     }
-    match is_wide {
-        true => svg.line("edge", [edge, TOP - 6.0], [edge, height - 6.0]),
+    if is_wide {
+        svg.line("edge", [edge, TOP - 6.0], [edge, height - 6.0])
+    } else {
         // What is too many or left stands there, too.
-        false => {
-            for index in 0..explained.arms.len() {
-                let top = TOP + row_height * index as f64;
-                svg.line("edge", [edge, top + 16.0], [edge, top + 38.0]);
-            }
+        for index in 0..explained.arms.len() {
+            let top = TOP + row_height * index as f64;
+            svg.line("edge", [edge, top + 16.0], [edge, top + 38.0]);
         }
     }
     let label = format!(

@@ -185,12 +185,13 @@ pub(super) mod quantity {
         let Some((number, unit)) = text.split_once(' ') else {
             return text;
         };
-        match number.contains('.') {
-            true => format!(
+        if number.contains('.') {
+            format!(
                 "{} {unit}",
                 number.trim_end_matches('0').trim_end_matches('.')
-            ),
-            false => text,
+            )
+        } else {
+            text
         }
     }
 
@@ -237,9 +238,10 @@ pub(super) mod quantity {
     pub(in super::super) fn question(findings: &Findings, question: &Question) -> String {
         let what = what(question);
         let place = place(findings, question);
-        match place.is_empty() {
-            true => format!("{what} in {}", question.measures.join(" and ")),
-            false => format!("{what}, {}", place.join(", ")),
+        if place.is_empty() {
+            format!("{what} in {}", question.measures.join(" and "))
+        } else {
+            format!("{what}, {}", place.join(", "))
         }
     }
 
@@ -327,9 +329,10 @@ pub(super) mod quantity {
                 let told = digits(unit, *value);
                 let interval = text::interval(interval, |end| digits(unit, end));
                 // One that is a point says nothing.
-                match interval == format!("[{told}, {told}]") {
-                    true => told,
-                    false => format!("{told} {interval}"),
+                if interval == format!("[{told}, {told}]") {
+                    told
+                } else {
+                    format!("{told} {interval}")
                 }
             }
         }

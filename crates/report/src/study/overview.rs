@@ -115,9 +115,10 @@ impl Case {
     /// How much later it may be, in milliseconds.
     pub(super) fn at_most(&self) -> f64 {
         let high = (self.known.interval).map_or(self.known.most, |[_, high]| high);
-        match self.known.is_shown {
-            true => high.max(self.known.most),
-            false => high,
+        if self.known.is_shown {
+            high.max(self.known.most)
+        } else {
+            high
         }
     }
 }
@@ -159,9 +160,10 @@ impl Known {
 
     /// What is told of it together with others: what is not shown to be anything is nothing there.
     fn range(&self) -> ([f64; 2], [f64; 2]) {
-        match self.is_shown {
-            true => ([self.least, self.most], self.trips),
-            false => ([0.0; 2], [0.0; 2]),
+        if self.is_shown {
+            ([self.least, self.most], self.trips)
+        } else {
+            ([0.0; 2], [0.0; 2])
         }
     }
 
@@ -179,9 +181,12 @@ impl Known {
 
     fn with(self, other: &Known) -> Known {
         let has_shown = self.is_shown || other.is_shown;
-        let of = |known: &Known| match has_shown {
-            true => known.range(),
-            false => ([known.least, known.most], known.trips),
+        let of = |known: &Known| {
+            if has_shown {
+                known.range()
+            } else {
+                ([known.least, known.most], known.trips)
+            }
         };
         let ((one, trips), (another, others)) = (of(&self), of(other));
         Known {
@@ -189,9 +194,10 @@ impl Known {
             most: one[1].max(another[1]),
             trips: [trips[0].min(others[0]), trips[1].max(others[1])],
             counted: self.counted.filter(|count| other.counted == Some(*count)),
-            rest: match self.counted == other.counted {
-                true => rests(&self.rest, &other.rest),
-                false => Vec::new(),
+            rest: if self.counted == other.counted {
+                rests(&self.rest, &other.rest)
+            } else {
+                Vec::new()
             },
             computing: self
                 .computing
@@ -276,9 +282,10 @@ impl Overview {
             let mut measured = measured;
             measured.retain(is_asked);
             let asks_for_first_byte = |question: &&Question| question.metric == Metric::Ttfb;
-            let first = match questions.iter().any(asks_for_first_byte) {
-                true => Metric::Ttfb,
-                false => Metric::Handshake,
+            let first = if questions.iter().any(asks_for_first_byte) {
+                Metric::Ttfb
+            } else {
+                Metric::Handshake
             };
             Overview::of(findings, measured, first, percentile).map(Box::new)
         });
@@ -648,10 +655,11 @@ fn cost(one: &Measured<'_>, metric: Metric, arm: &str, percentile: Percentile) -
     }
     let interval = interval.and_then(|interval| Some([interval.low?.0, interval.high?.0]));
     let later = now - then;
-    let trips = match one.cell.draws(Parameter::RTT) || rtt <= 0.0 {
+    let trips = if one.cell.draws(Parameter::RTT) || rtt <= 0.0 {
         // There is no one RTT: a fifth of the time is felt as well.
-        true => later / then.max(1e-9),
-        false => later / rtt,
+        later / then.max(1e-9)
+    } else {
+        later / rtt
     };
     let shown = arm.metric(metric).difference(percentile, one.critical);
     let parts = parts(one.summary, arm, metric, percentile);

@@ -408,9 +408,10 @@ fn held(claims: &[CheckedClaim]) -> String {
     };
     let holding = count(Verdict::Holds);
     let of = counted(claims.len(), "published claim");
-    let verb = match claims.len() == 1 || holding == 1 {
-        true => "holds",
-        false => "hold",
+    let verb = if claims.len() == 1 || holding == 1 {
+        "holds"
+    } else {
+        "hold"
     };
     let mut words = format!("{holding} of {of} {verb}");
     let failing = count(Verdict::Fails);

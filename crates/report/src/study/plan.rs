@@ -485,9 +485,10 @@ impl<'a> Plan<'a> {
         if parameter == Parameter::DATA && x == "0B" {
             return "handshake alone".to_owned();
         }
-        match [Parameter::DATA, Parameter::LINK].contains(&parameter) {
-            true => x.to_owned(),
-            false => parameter.describe(cell),
+        if [Parameter::DATA, Parameter::LINK].contains(&parameter) {
+            x.to_owned()
+        } else {
+            parameter.describe(cell)
         }
     }
 

@@ -68,9 +68,10 @@ fn picture(findings: &Findings) -> String {
     let verdict = in_text(&statements).unwrap_or_default();
     let all = wrapped(&verdict, room / 2.0);
     for (nth, line) in all.iter().take(lines).enumerate() {
-        let line = match nth + 1 == lines && all.len() > lines {
-            true => format!("{line} …"),
-            false => line.clone(),
+        let line = if nth + 1 == lines && all.len() > lines {
+            format!("{line} …")
+        } else {
+            line.clone()
         };
         svg.text("verdict", EDGE, y, &line);
         y += 33.0;

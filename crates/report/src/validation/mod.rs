@@ -125,9 +125,10 @@ fn percentage(level: f64) -> String {
     let outside = 100.0 * (1.0 - level);
     let decimals = (1.0 - outside.log10()).ceil().clamp(0.0, 9.0) as usize;
     let text = format!("{:.decimals$}", 100.0 - outside);
-    match text.contains('.') {
-        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
-        false => text,
+    if text.contains('.') {
+        text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    } else {
+        text
     }
 }
 

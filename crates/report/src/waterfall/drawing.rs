@@ -93,10 +93,7 @@ fn millis(time: Duration) -> f64 {
 
 fn body(loads: &[Titled<'_>], width: f64) -> (String, f64) {
     let mut svg = Svg::fragment();
-    let left = match width > 600.0 {
-        true => 96.0,
-        false => 86.0,
-    };
+    let left = if width > 600.0 { 96.0 } else { 86.0 };
     let ends = loads.iter().map(|titled| millis(end(titled.load)));
     let places = Places {
         left,

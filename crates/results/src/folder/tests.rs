@@ -208,9 +208,10 @@ fn a_disturbed_block_makes_its_sample_invalid() {
     let folder = take(root.path(), &study, Start::Afresh).unwrap();
     for id in study.blocks(BLOCK) {
         let disturbed = id.arm == 0 && id.cell == 0 && id.block > 0;
-        let validity = match disturbed {
-            true => Validity::Invalid("too busy".to_owned()),
-            false => Validity::Valid,
+        let validity = if disturbed {
+            Validity::Invalid("too busy".to_owned())
+        } else {
+            Validity::Valid
         };
         write(
             &folder.draft(&study, id),
@@ -600,9 +601,10 @@ fn loaded(index: u32, requests: usize) -> Loaded {
             fields: Vec::new(),
             protocol: "h2".to_owned(),
             media_type: "text/html".to_owned(),
-            source: match place + 1 == requests {
-                true => Source::Cache,
-                false => Source::Network,
+            source: if place + 1 == requests {
+                Source::Cache
+            } else {
+                Source::Network
             },
             wire: Bytes(100 * place as u64),
             body: Bytes(1000),

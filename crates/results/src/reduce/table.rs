@@ -92,9 +92,10 @@ impl<'a> Table<'a> {
                 stale.and_then(|arm| ranked(Some(way), Clients::Stale, arm)),
             ]
         });
-        let metric = match cell.cell.metrics().contains(&Metric::Ttfb) {
-            true => Metric::Ttfb,
-            false => Metric::Handshake,
+        let metric = if cell.cell.metrics().contains(&Metric::Ttfb) {
+            Metric::Ttfb
+        } else {
+            Metric::Handshake
         };
         let mut ranked: Vec<Ranked<'a>> = whole.chain(ways.flatten()).collect();
         ranked.sort_by_key(|ranked| (ranked.median(metric), ranked.server_bytes()));

@@ -161,9 +161,10 @@ impl Kind for Abridged {
     }
 
     fn check_handshake(&self, _: &Arm, wire: &Exchange, _: &Dns) -> Result<Certificates, Mismatch> {
-        match is_abridged(wire) {
-            true => Ok(Certificates::Whole),
-            false => Err(Mismatch::Unabridged),
+        if is_abridged(wire) {
+            Ok(Certificates::Whole)
+        } else {
+            Err(Mismatch::Unabridged)
         }
     }
 }

@@ -106,13 +106,14 @@ impl Compressed {
         let both_have = algorithm.is_some_and(|algorithm| {
             self.server.contains(&algorithm) && self.client().contains(&algorithm)
         });
-        match both_have {
-            true => Ok(()),
-            false => Err(Mismatch::Compression {
+        if both_have {
+            Ok(())
+        } else {
+            Err(Mismatch::Compression {
                 whose,
                 algorithm: algorithm
                     .map_or(compression.algorithm.to_string(), |known| known.to_string()),
-            }),
+            })
         }
     }
 }

@@ -120,13 +120,14 @@ impl Elided {
         // What is said depends on no chain.
         let last = self.0.handshakes(1).pop().unwrap_or_default();
         let expected = self.signal(&last);
-        match wire.negotiated.signal == expected {
-            true => Ok(()),
-            false => Err(Mismatch::Signal {
+        if wire.negotiated.signal == expected {
+            Ok(())
+        } else {
+            Err(Mismatch::Signal {
                 said: wire.negotiated.signal,
                 of: "intermediates that its client has",
                 asked: expected,
-            }),
+            })
         }
     }
 }

@@ -122,9 +122,10 @@ impl Mismatch {
     /// How many came.
     pub fn check_count(exchange: &Exchange, asked: usize) -> Result<(), Mismatch> {
         let got = exchange.negotiated.certificate_count() as usize;
-        match got == asked {
-            true => Ok(()),
-            false => Err(Mismatch::Certificates { got, asked }),
+        if got == asked {
+            Ok(())
+        } else {
+            Err(Mismatch::Certificates { got, asked })
         }
     }
 }

@@ -92,9 +92,10 @@ pub struct OtherStack {
 }
 
 fn wanted(client: StackName, server: StackName) -> String {
-    match client == server {
-        true => format!("stack={server} and no other client_stack="),
-        false => format!("stack={server} and client_stack={client}"),
+    if client == server {
+        format!("stack={server} and no other client_stack=")
+    } else {
+        format!("stack={server} and client_stack={client}")
     }
 }
 

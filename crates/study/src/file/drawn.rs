@@ -242,9 +242,10 @@ impl Known<'_> {
             "sooner" => Ok(Quantity::Sooner { of: may_be_of()? }),
             "authentication" => Ok(Quantity::Authentication),
             "slowdown" => {
-                let measures = match table.has("than_measure") {
-                    true => self.measures_of(table, "than_measure")?,
-                    false => measures.to_vec(),
+                let measures = if table.has("than_measure") {
+                    self.measures_of(table, "than_measure")?
+                } else {
+                    measures.to_vec()
                 };
                 let than = filter(&table.require("than", "than = { loss = \"0%\" }")?)?;
                 Ok(Quantity::Slowdown { measures, than })
@@ -297,12 +298,13 @@ impl Known<'_> {
             let mut arms = measure.experiment.arms.iter();
             arms.any(|known| known.name == arm.name)
         };
-        match measures.any(has) {
-            true => Ok(arm.name.clone()),
-            false => Err(field.error(StudyProblem::Value(format!(
+        if measures.any(has) {
+            Ok(arm.name.clone())
+        } else {
+            Err(field.error(StudyProblem::Value(format!(
                 "arm {:?} is not measured there: name another measure",
                 arm.name
-            )))),
+            ))))
         }
     }
 

@@ -165,9 +165,10 @@ fn set(population: &mut Population, table: &Table, files: &mut Files) -> Result<
         population.connections_per_user = per_user;
     }
     if let Some(field) = table.get("joint") {
-        let tables = match field.is_list() {
-            true => field.elements()?,
-            false => vec![field],
+        let tables = if field.is_list() {
+            field.elements()?
+        } else {
+            vec![field]
         };
         for field in tables {
             population.joint.push(joint(&field, files)?);
@@ -180,17 +181,16 @@ fn set(population: &mut Population, table: &Table, files: &mut Files) -> Result<
         population.rtt_share = Some(share);
     }
     if let Some(field) = table.get("class") {
-        population.class = Some(match field.is_text() {
-            true => weighted(&field, vec![field.text()?.into()], None)?,
-            false => {
-                let known = ["values", "weights"];
-                let table = field.table("class".to_owned(), &known)?;
-                let values = table.require("values", "values = [\"NAME\"]")?;
-                let values = values.elements()?;
-                let texts = values.iter().map(|one| Ok(one.text()?.into()));
-                let texts = texts.collect::<Result<_, StudyError>>()?;
-                weighted(&field, texts, table.read("weights", weights)?)?
-            }
+        population.class = Some(if field.is_text() {
+            weighted(&field, vec![field.text()?.into()], None)?
+        } else {
+            let known = ["values", "weights"];
+            let table = field.table("class".to_owned(), &known)?;
+            let values = table.require("values", "values = [\"NAME\"]")?;
+            let values = values.elements()?;
+            let texts = values.iter().map(|one| Ok(one.text()?.into()));
+            let texts = texts.collect::<Result<_, StudyError>>()?;
+            weighted(&field, texts, table.read("weights", weights)?)?
         });
     }
     for parameter in Parameter::drawable() {
@@ -425,11 +425,12 @@ fn percentiles(
             "\"percentiles\" must say where the numbers end: add p0 and p100".to_owned(),
         )));
     }
-    match falls {
-        true => Err(field.error(StudyProblem::Value(
+    if falls {
+        Err(field.error(StudyProblem::Value(
             "a higher percentile can't be a lower value, nor be there twice".to_owned(),
-        ))),
-        false => Ok(Shape::Percentiles(points)),
+        )))
+    } else {
+        Ok(Shape::Percentiles(points))
     }
 }
 
@@ -509,13 +510,14 @@ fn listed(field: &Field) -> Result<Listed, StudyError> {
             .iter()
             .map(Field::cell)
             .collect::<Result<Vec<_>, _>>()?;
-        match cells.len() == users.len() {
-            true => Ok(Some(cells)),
-            false => Err(field.error(StudyProblem::Value(format!(
+        if cells.len() == users.len() {
+            Ok(Some(cells))
+        } else {
+            Err(field.error(StudyProblem::Value(format!(
                 "{key:?} has {} cells, \"user\" has {}",
                 cells.len(),
                 users.len()
-            )))),
+            ))))
         }
     };
     let classes = column("class")?;

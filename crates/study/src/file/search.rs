@@ -79,9 +79,10 @@ fn value(text: &str) -> StudyProblem {
 fn bytes(field: &Field, most: usize) -> Result<usize, StudyError> {
     let Bytes(bytes) = field.parse()?;
     let count = usize::try_from(bytes).unwrap_or(usize::MAX);
-    match count <= most {
-        true => Ok(count),
-        false => Err(field.out_of_range(Bytes(bytes), Bytes(1)..=Bytes(most as u64))),
+    if count <= most {
+        Ok(count)
+    } else {
+        Err(field.out_of_range(Bytes(bytes), Bytes(1)..=Bytes(most as u64)))
     }
 }
 

@@ -1499,9 +1499,10 @@ fn hosts() -> impl Strategy<Value = Hosts> {
                     ReceiveBuffer::Set(Bytes(bytes))
                 }),
                 tso,
-                writes: match sizes.is_empty() {
-                    true => Writes::WHOLE,
-                    false => sizes.join("+").parse().unwrap(),
+                writes: if sizes.is_empty() {
+                    Writes::WHOLE
+                } else {
+                    sizes.join("+").parse().unwrap()
                 },
             }
         })

@@ -189,8 +189,9 @@ fn rate(direction: &Direction) -> String {
 
 fn jitter(direction: &Direction) -> String {
     let jitter = format_duration(direction.jitter);
-    match direction.jitter.is_zero() {
-        true => jitter,
-        false => format!("{jitter} {}", direction.distribution),
+    if direction.jitter.is_zero() {
+        jitter
+    } else {
+        format!("{jitter} {}", direction.distribution)
     }
 }

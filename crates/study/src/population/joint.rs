@@ -247,9 +247,10 @@ impl Joint {
     ///
     /// When it can't be read, or can't be drawn from.
     pub fn load(name: &str, content: &[u8]) -> Result<Joint, JointProblem> {
-        let table = match content.starts_with(b"PAR1") {
-            true => super::super::table_file::parquet(content),
-            false => super::super::table_file::csv(content),
+        let table = if content.starts_with(b"PAR1") {
+            super::super::table_file::parquet(content)
+        } else {
+            super::super::table_file::csv(content)
         };
         let file = TableFile {
             name: name.to_owned(),

@@ -29,9 +29,10 @@ fn what_is_no_table() {
             b"a\n\xff\xfe\n",
             b"PAR1 and no more"
         ]
-        .map(|content| match content.starts_with(b"PAR1") {
-            true => parquet(content).unwrap_err().to_string(),
-            false => csv(content).unwrap_err().to_string(),
+        .map(|content| if content.starts_with(b"PAR1") {
+            parquet(content).unwrap_err().to_string()
+        } else {
+            csv(content).unwrap_err().to_string()
         })
         .join("\n")
     );

@@ -32,9 +32,10 @@ fn rows(options: &str) -> Vec<Row> {
         panic!("{samples:?}");
     };
     assert_eq!(sample.engine.validity, Validity::Valid);
-    let contents = match options.contains("none") {
-        true => Contents::Network,
-        false => Contents::Profile,
+    let contents = if options.contains("none") {
+        Contents::Network
+    } else {
+        Contents::Profile
     };
     assert_eq!(sample.engine.contents(), contents);
     // Whoever computes nothing is warned, and nobody else.

@@ -169,12 +169,13 @@ impl Lever {
         if asks_dns && pulled.arm.possible_sessions(&pulled.cell) != [Resumption::Full] {
             return Err(Unpulled::Resumes);
         }
-        match pulled == *setting {
-            true => Err(Unpulled::IsSo),
-            false => Ok(Setting {
+        if pulled == *setting {
+            Err(Unpulled::IsSo)
+        } else {
+            Ok(Setting {
                 name: self.name.to_owned(),
                 ..pulled
-            }),
+            })
         }
     }
 

@@ -48,9 +48,10 @@ impl Line<'_> {
 impl Overview {
     /// Networks down and configurations across; many configurations stand below each other.
     pub(in super::super) fn html(&self) -> Markup {
-        match self.arms.len() > ACROSS {
-            false => self.across(),
-            true => self.down(),
+        if self.arms.len() > ACROSS {
+            self.down()
+        } else {
+            self.across()
         }
     }
 
@@ -215,13 +216,15 @@ impl Overview {
     fn caption(&self) -> String {
         /// More are not listed: each measure has its own.
         const MOST: usize = 3;
-        let baselines = match self.baselines.len() > MOST {
-            true => "what each is compared with".to_owned(),
-            false => self.baselines.join(" or "),
+        let baselines = if self.baselines.len() > MOST {
+            "what each is compared with".to_owned()
+        } else {
+            self.baselines.join(" or ")
         };
-        let least = match self.rows.iter().any(|row| row.networks > 1) {
-            true => " Where a row is several networks, the least and the most of them.",
-            false => "",
+        let least = if self.rows.iter().any(|row| row.networks > 1) {
+            " Where a row is several networks, the least and the most of them."
+        } else {
+            ""
         };
         let contents = match self.contents {
             Some(Contents::Network) => " The network alone: computing took no time.",

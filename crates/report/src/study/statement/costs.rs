@@ -52,9 +52,10 @@ fn handshake(cases: &[&Case]) -> Option<String> {
     let alone = away.iter().filter(is_nowhere_else).copied();
     for (nth, most) in larger.into_iter().chain(alone).take(NAMED).enumerate() {
         let elsewhere = if nth == 0 { "elsewhere " } else { "" };
-        let who = match cases.iter().all(|case| case.arm == most.arm) {
-            true => String::new(),
-            false => format!("{} ", most.arm),
+        let who = if cases.iter().all(|case| case.arm == most.arm) {
+            String::new()
+        } else {
+            format!("{} ", most.arm)
         };
         words += &format!(", {elsewhere}{who}by {}{}", up_to(&most.known), place(most));
     }
@@ -62,9 +63,10 @@ fn handshake(cases: &[&Case]) -> Option<String> {
         let usual = times.here.iter().filter(|case| case.arm == first.arm);
         let most = usual.map(|case| case.at_most()).reduce(f64::max);
         if let (Some(most), Some(usual)) = (most, times.here.first()) {
-            words += &match most < NOTHING_MS {
-                true => format!(", and not{}", place(usual)),
-                false => format!(" and by {} at most{}", milliseconds(most), place(usual)),
+            words += &if most < NOTHING_MS {
+                format!(", and not{}", place(usual))
+            } else {
+                format!(" and by {} at most{}", milliseconds(most), place(usual))
             };
         }
     }

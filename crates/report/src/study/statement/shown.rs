@@ -56,9 +56,10 @@ pub(super) fn followers(leading: &[&Case], between: &str, more: &str) -> String 
     };
     let mut words = String::new();
     for other in others.iter().take(NAMED - 1) {
-        let place = match other.place == first.place {
-            true => String::new(),
-            false => place(other),
+        let place = if other.place == first.place {
+            String::new()
+        } else {
+            place(other)
         };
         words += &format!(", {} {between}{}{place}", other.arm, time(&other.known));
     }
@@ -76,17 +77,19 @@ pub(super) fn elsewhere<'a>(away: Option<&'a Case>, here: Option<&Case>) -> Opti
 
 /// `35 ms`, or `at least 20 ms` of what is not known better.
 pub(super) fn time(known: &Known) -> String {
-    match known.is_sure() {
-        true => milliseconds(known.size()),
-        false => format!("at least {}", milliseconds(known.at_least())),
+    if known.is_sure() {
+        milliseconds(known.size())
+    } else {
+        format!("at least {}", milliseconds(known.at_least()))
     }
 }
 
 /// `up to 35 ms`, or `at least 20 ms` of what is not known better.
 pub(super) fn up_to(known: &Known) -> String {
-    match known.is_sure() {
-        true => format!("up to {}", milliseconds(known.size())),
-        false => time(known),
+    if known.is_sure() {
+        format!("up to {}", milliseconds(known.size()))
+    } else {
+        time(known)
     }
 }
 

@@ -184,9 +184,12 @@ impl<'a> Filled<'a> {
         let [coarse_low, coarse_high] =
             [low, high].map(|end| quantity::sentence_digits(self.unit, end));
         let is_fine = coarse_low != coarse_high && high - low < FINE && high < FINE_BELOW;
-        let digits = |number: f64| match is_fine {
-            true => quantity::fine_digits(self.unit, number),
-            false => quantity::sentence_digits(self.unit, number),
+        let digits = |number: f64| {
+            if is_fine {
+                quantity::fine_digits(self.unit, number)
+            } else {
+                quantity::sentence_digits(self.unit, number)
+            }
         };
         // What is known of a number with one bound is the end that faces it.
         match self.place.bearing {
@@ -211,9 +214,10 @@ impl<'a> Filled<'a> {
                 .map_or(text.clone(), |(number, _)| number.to_owned())
         };
         let [from, to] = ends.map(digits);
-        let told = match from == to {
-            true => to.clone(),
-            false => format!("{} to {to}", bare(ends[0])),
+        let told = if from == to {
+            to.clone()
+        } else {
+            format!("{} to {to}", bare(ends[0]))
         };
         let is_point = [digits(low), digits(high)] == [from, to];
         (
@@ -226,9 +230,10 @@ impl<'a> Filled<'a> {
 /// At most so much, where less than what is written is no zero.
 fn upwards(most: f64) -> f64 {
     const LEAST_WRITTEN: f64 = 0.1;
-    match most > 0.0 {
-        true => most.max(LEAST_WRITTEN),
-        false => most,
+    if most > 0.0 {
+        most.max(LEAST_WRITTEN)
+    } else {
+        most
     }
 }
 

@@ -24,14 +24,13 @@ fn every_example_can_be_read() {
 #[test]
 fn what_is_usual_can_be_said() {
     let usual = |key: &Key| match key.without {
-        Without::Holds(text) => {
-            text.strip_prefix('`')?
-                .strip_suffix('`')
-                .map(|text| match text.starts_with('[') {
-                    true => format!("{} = {text}", key.name),
-                    false => format!("{} = {text:?}", key.name),
-                })
-        }
+        Without::Holds(text) => text.strip_prefix('`')?.strip_suffix('`').map(|text| {
+            if text.starts_with('[') {
+                format!("{} = {text}", key.name)
+            } else {
+                format!("{} = {text:?}", key.name)
+            }
+        }),
         Without::Must => None,
     };
     let number = |key: &Key| match key.without {
@@ -121,9 +120,10 @@ fn networks() {
         link(&format!("rtt = \"200ms\", {}", pair(key)));
     }
     for parameter in select(|one| one.is_of_link() && one != Parameter::LINK) {
-        let rtt = match parameter == Parameter::RTT {
-            true => "",
-            false => "rtt = \"200ms\", ",
+        let rtt = if parameter == Parameter::RTT {
+            ""
+        } else {
+            "rtt = \"200ms\", "
         };
         link(&format!("{rtt}{}", example(parameter)));
     }
