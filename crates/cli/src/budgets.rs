@@ -9,7 +9,7 @@ use std::str::FromStr;
 use clap::Args;
 use lastbyte::explain::Explanation;
 use lastbyte::report::budgets_junit;
-use lastbyte::results::{Budget, BudgetError, Known, Need, Spending, Spent, Threshold};
+use lastbyte::results::{Budget, BudgetError, Facts, Need, Spending, Spent, Threshold};
 use lastbyte::study::Experiment;
 use lastbyte_exchange::HandshakeFlight;
 use lastbyte_link::counted;
@@ -63,7 +63,7 @@ impl Budgets {
 
 impl Judge<'_> {
     /// Holds what is known against them, when all else has been printed: `command` is what it is known by.
-    pub(super) fn judge(self, command: &str, known: &[Known]) -> Result<(), Failure> {
+    pub(super) fn judge(self, command: &str, known: &[Facts]) -> Result<(), Failure> {
         let spending = Spending::all(self.budgets, known);
         if let Some(draft) = self.junit {
             let junit = budgets_junit(command, &spending);
@@ -141,10 +141,10 @@ pub(super) fn needs(
 }
 
 /// What arithmetic knows of an arm, for each window that was asked for.
-pub(super) fn known(explained: &Explanation) -> Vec<Known> {
+pub(super) fn facts(explained: &Explanation) -> Vec<Facts> {
     let wire = &explained.exchange;
     let windows = explained.windows.iter();
-    let known = windows.map(|window| Known {
+    let known = windows.map(|window| Facts {
         of: explained.arm.name.clone(),
         place: match explained.windows.len() {
             1 => String::new(),
@@ -161,14 +161,14 @@ pub(super) fn known(explained: &Explanation) -> Vec<Known> {
 }
 
 /// The same of all arms of an experiment, as far as arithmetic knows them: of a chain in a file, by its sizes.
-pub(super) fn known_of(experiment: &Experiment) -> Vec<Known> {
+pub(super) fn facts_of(experiment: &Experiment) -> Vec<Facts> {
     let cells = experiment.transfers();
     let arms = experiment.arms.iter();
     let known = arms.flat_map(|arm| match own::explained(arm, &cells) {
-        Ok((explained, _)) => known(&explained),
-        Err(_) => vec![Known {
+        Ok((explained, _)) => facts(&explained),
+        Err(_) => vec![Facts {
             of: arm.name.clone(),
-            ..Known::default()
+            ..Facts::default()
         }],
     });
     known.collect()

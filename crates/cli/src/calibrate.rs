@@ -11,7 +11,7 @@ use lastbyte_pki::Store;
 use serde::Serialize;
 
 use super::compare::{DEFAULT_AGAINST, DEFAULT_BASELINE, interrupt};
-use super::{Failure, asked, own, print, print_json};
+use super::{Failure, arguments, own, print, print_json};
 use lastbyte::lab::PreparedArm;
 use lastbyte::lab::calibration::{Calibration, CalibrationError, Effort, Spread};
 use lastbyte::study::Arm;
@@ -21,7 +21,7 @@ use lastbyte::study::Arm;
 #[derive(Debug, Args)]
 pub(super) struct Calibrate {
     /// Arms to measure: GROUP/CHAIN[:BYTESB][/KEY=VALUE...], or a chain alone: ml-dsa-44
-    #[arg(value_name = "ARM", value_parser = asked::arm_or_chain, default_values = [DEFAULT_BASELINE, DEFAULT_AGAINST])]
+    #[arg(value_name = "ARM", value_parser = arguments::arm_or_chain, default_values = [DEFAULT_BASELINE, DEFAULT_AGAINST])]
     arms: Vec<Arm>,
     /// How often each step is measured [default: until the median is known to 2 %, for at most 5 s]
     #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..=1_000_000))]

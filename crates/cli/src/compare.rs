@@ -12,7 +12,7 @@ use clap::{Args, ValueEnum};
 use lastbyte_pki::Store;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
-use super::budgets::{Limit, judge, known_of};
+use super::budgets::{Limit, facts_of, judge};
 use super::draft::{Draft, check_folder, page_path};
 use super::engine::{self, Carrier};
 use super::inside::Inside;
@@ -20,7 +20,7 @@ use super::options::{Network, Pages, Sampling, option};
 use super::progress::Bar;
 use super::saved::SavedName;
 use super::{
-    Failure, asked, detail, loads, own, print, print_document, print_json, screen, show, tell,
+    Failure, arguments, detail, loads, own, print, print_document, print_json, screen, show, tell,
 };
 use lastbyte::lab::{self, CAPTURES, Ending, PreparedArm, Run, Shortcuts};
 use lastbyte::report;
@@ -46,16 +46,16 @@ pub(super) struct Compare {
     /// What is compared, the first with each of the others: [NAME=]GROUP/CHAIN[:BYTESB][/KEY=VALUE...], or a chain alone, which
     /// can be a PEM file, with its key or without, or a server: example.com:443
     /// [default: secp256r1/rsa-2048 SecP256r1MLKEM768/ml-dsa-65]
-    #[arg(value_name = "ARM", value_parser = asked::named, conflicts_with_all = ["baseline", "against"])]
+    #[arg(value_name = "ARM", value_parser = arguments::named, conflicts_with_all = ["baseline", "against"])]
     arms: Vec<Arm>,
     /// The same as an option: what others are compared with
-    #[arg(long, value_name = "ARM", value_parser = asked::named, hide_short_help = true)]
+    #[arg(long, value_name = "ARM", value_parser = arguments::named, hide_short_help = true)]
     baseline: Option<Arm>,
     /// What is compared with it; may be repeated, and with none, --baseline is measured alone
-    #[arg(long, value_name = "ARM", value_parser = asked::named, hide_short_help = true)]
+    #[arg(long, value_name = "ARM", value_parser = arguments::named, hide_short_help = true)]
     against: Vec<Arm>,
     #[command(flatten)]
-    chains: asked::Chains,
+    chains: arguments::Chains,
     #[command(flatten, next_help_heading = "Network")]
     network: Network,
     #[command(flatten, next_help_heading = "Page")]
@@ -199,7 +199,7 @@ impl Chains {
             arms: Vec::new(),
             baseline: arms.next(),
             against: arms.collect(),
-            chains: asked::Chains::profiled(ChainProfile::Private),
+            chains: arguments::Chains::profiled(ChainProfile::Private),
             network: Network::of(self.named, &self.said),
             pages: Pages::none(),
             sampling: Sampling::without_computing(self.connections.into()),
@@ -375,12 +375,12 @@ impl Compare {
         } else {
             self.arms.iter().map(|arm| self.chains.of(arm)).collect()
         };
-        asked::check_once(&arms)?;
+        arguments::check_once(&arms)?;
         Ok(arms)
     }
 
     fn arms_of_options(&self) -> Result<Vec<Arm>, Failure> {
-        let is_of_page = self.pages.are_asked();
+        let is_of_page = self.pages.are_given();
         let usual = if is_of_page {
             [PAGE_BASELINE, PAGE_AGAINST]
         } else {
@@ -456,7 +456,7 @@ impl Compare {
         if budgets.is_empty() {
             Vec::new()
         } else {
-            Spending::all(&budgets, &known_of(&summary.experiment))
+            Spending::all(&budgets, &facts_of(&summary.experiment))
         }
     }
 

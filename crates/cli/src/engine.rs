@@ -167,8 +167,8 @@ pub(super) fn measure(
     engine.check(&study).map_err(Failure::Usage)?;
     engine.equip(&study)?;
     let is_live = engine.environment().engine == EngineName::Live;
-    let is_asked = experiment.cpu != CpuTime::default() && !experiment.has_foreign_servers();
-    if is_live && is_asked {
+    let is_given = experiment.cpu != CpuTime::default() && !experiment.has_foreign_servers();
+    if is_live && is_given {
         bar.warn(&format!(
             "--cpu {} changes nothing: in real time, computing is part of every time",
             experiment.cpu

@@ -4,11 +4,11 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::budgets::{self, Budgets, known};
+use super::budgets::{self, Budgets, facts};
 use super::compare::{DEFAULT_AGAINST, DEFAULT_BASELINE};
 use super::draft::write_drawing;
 use super::options::Network;
-use super::{Failure, asked, own, print, print_json, screen, tell};
+use super::{Failure, arguments, own, print, print_json, screen, tell};
 use lastbyte::explain::check;
 use lastbyte::report;
 use lastbyte::study::{Arm, Cell};
@@ -17,10 +17,10 @@ use lastbyte::study::{Arm, Cell};
 pub(super) struct Explain {
     /// What to explain: [NAME=]GROUP/CHAIN[:BYTESB][/KEY=VALUE...], as `compare` takes it, or a chain alone: fullchain.pem,
     /// example.com:443 [default: secp256r1/rsa-2048 SecP256r1MLKEM768/ml-dsa-65]
-    #[arg(value_name = "ARM", value_parser = asked::named)]
+    #[arg(value_name = "ARM", value_parser = arguments::named)]
     arms: Vec<Arm>,
     #[command(flatten)]
-    chains: asked::Chains,
+    chains: arguments::Chains,
     #[command(flatten, next_help_heading = "Network")]
     network: Network,
     /// How it is told
@@ -47,7 +47,7 @@ impl Explain {
         cells.iter().try_for_each(check).map_err(Failure::usage)?;
         let chains = self.chains;
         let usual = || {
-            let usual = [DEFAULT_BASELINE, DEFAULT_AGAINST].map(asked::arm_or_chain);
+            let usual = [DEFAULT_BASELINE, DEFAULT_AGAINST].map(arguments::arm_or_chain);
             usual.map(|arm| arm.map(|arm| chains.of_usual(&arm)))
         };
         let arms = match self.arms.is_empty() {
@@ -55,7 +55,7 @@ impl Explain {
             false => Ok(self.arms.iter().map(|arm| chains.of(arm)).collect()),
         };
         let arms: Vec<Arm> = arms.map_err(Failure::usage)?;
-        asked::check_once(&arms)?;
+        arguments::check_once(&arms)?;
         own::fetch(&arms)?;
         for arm in arms.iter().filter(|arm| arm.server.is_foreign()) {
             tell(format_args!(
@@ -77,8 +77,8 @@ impl Explain {
             Format::Text => print(&report::explanation(&explained, screen())),
             Format::Json => print_json(&report::explanation_json(&explained)),
         }?;
-        let known: Vec<_> = explained.iter().flat_map(known).collect();
-        judge.judge("lastbyte explain", &known)
+        let facts: Vec<_> = explained.iter().flat_map(facts).collect();
+        judge.judge("lastbyte explain", &facts)
     }
 }
 

@@ -23,7 +23,7 @@ pub(super) struct Inside {
 }
 
 /// What is to be kept, and where.
-pub(super) struct Kept<'a> {
+pub(super) struct Selection<'a> {
     pub(super) inspection: Inspection,
     folder: PathBuf,
     keylog: Option<Draft<'a>>,
@@ -31,7 +31,7 @@ pub(super) struct Kept<'a> {
 
 impl Inside {
     /// Begins to keep it; captures go into this folder.
-    pub(super) fn begin(&self, folder: &Path) -> Result<Kept<'_>, Failure> {
+    pub(super) fn begin(&self, folder: &Path) -> Result<Selection<'_>, Failure> {
         let mut keylog = self.keylog.as_deref().map(Draft::new).transpose()?;
         let captures = self.capture.map(|connections| Captures {
             connections,
@@ -45,7 +45,7 @@ impl Inside {
             }
             _ => None,
         };
-        Ok(Kept {
+        Ok(Selection {
             inspection: Inspection::new(captures, secrets),
             folder: folder.to_owned(),
             keylog,
@@ -109,7 +109,7 @@ fn real(path: &Path) -> PathBuf {
     found
 }
 
-impl Kept<'_> {
+impl Selection<'_> {
     /// Tells what was kept, whether or not all was measured.
     pub(super) fn finish(self) -> Result<(), Failure> {
         let told = self.inspection.finish();

@@ -1,7 +1,7 @@
 //! The `lastbyte` program: its command line.
 
 mod ad;
-mod asked;
+mod arguments;
 mod budgets;
 mod calibrate;
 mod chain;

@@ -80,7 +80,7 @@ enum Here {
 pub(super) fn line(error: &clap::Error, arguments: &[OsString]) -> String {
     let command = command_of(arguments);
     let text = error.render().to_string();
-    let mut told = String::new();
+    let mut joined = String::new();
     let mut hints = Vec::new();
     for line in text.lines().map(str::trim) {
         match line.strip_prefix("tip: ") {
@@ -91,8 +91,8 @@ pub(super) fn line(error: &clap::Error, arguments: &[OsString]) -> String {
             None if line.starts_with("Usage:") => break,
             None if line.starts_with("For more information") => break,
             None => {
-                told.extend((!told.is_empty()).then_some(' '));
-                told += line.strip_prefix("error: ").unwrap_or(line);
+                joined.extend((!joined.is_empty()).then_some(' '));
+                joined += line.strip_prefix("error: ").unwrap_or(line);
             }
         }
     }
@@ -103,11 +103,11 @@ pub(super) fn line(error: &clap::Error, arguments: &[OsString]) -> String {
         hints = vec![format!("it is {here} here")];
     }
     let says_itself =
-        error.kind() == ErrorKind::ValueValidation || told.contains("[possible values: ");
+        error.kind() == ErrorKind::ValueValidation || joined.contains("[possible values: ");
     if hints.is_empty() && !says_itself {
         hints.push(format!("see `{} --help`", path(arguments)));
     }
-    let whole = [vec![told], hints].concat().join(": ");
+    let whole = [vec![joined], hints].concat().join(": ");
     readable(&whole, 60)
 }
 
@@ -192,7 +192,7 @@ mod tests {
 
     use super::{CALLED_ELSEWHERE, Cli, Here, cut, line};
 
-    fn told(words: &[&str]) -> String {
+    fn joined(words: &[&str]) -> String {
         let error = Cli::try_parse_from(words).unwrap_err();
         let arguments: Vec<_> = words.iter().map(Into::into).collect();
         line(&error, &arguments)
@@ -218,13 +218,13 @@ mod tests {
 
     #[test]
     fn a_plan_has_its_own_words_for_networks() {
-        let line = told(&["lastbyte", "plan", "ml-dsa-44", "--link", "lte"]);
+        let line = joined(&["lastbyte", "plan", "ml-dsa-44", "--link", "lte"]);
         assert!(line.ends_with("it is --users lte=70,fibre=30, or --rtt FILE with columns rtt_ms, rate and loss here"), "{line}");
     }
 
     #[test]
     fn what_is_no_option_of_the_command_is_no_hint() {
-        assert!(told(&["lastbyte", "report", "x", "--runs", "5"]).ends_with("--help`"));
+        assert!(joined(&["lastbyte", "report", "x", "--runs", "5"]).ends_with("--help`"));
     }
 
     #[test]

@@ -21,7 +21,7 @@ use lastbyte_mtc::{
 };
 
 use super::{Failure, print, print_document};
-use authority::{Ca, Known, make_ca, served};
+use authority::{Ca, PublicParts, make_ca, served};
 use files::{create_folder, read_certificate, refuse_taken, write_file, write_private};
 
 const DAY: Duration = Duration::from_secs(86_400);
@@ -138,7 +138,7 @@ impl Command {
                 stale,
             } => verify(&folder, &certificate, at.unwrap_or_else(now), stale),
             Command::Serve { folder, listen } => {
-                Known::open(&folder)?.log.check()?;
+                PublicParts::open(&folder)?.log.check()?;
                 serve::serve(&served(&folder), listen)
             }
         }
@@ -258,7 +258,7 @@ fn make_landmark(folder: &Path) -> Result<(), Failure> {
 }
 
 fn prove(folder: &Path, certificate: &Path, output: Option<&Path>) -> Result<(), Failure> {
-    let ca = Known::open(folder)?;
+    let ca = PublicParts::open(folder)?;
     let standalone = read_certificate(certificate)?;
     let standalone = parse(certificate, &standalone)?;
     let (issuer, expected) = (standalone.issuer(), ca.log.id().ca());
@@ -334,7 +334,7 @@ fn parse<'a>(path: &Path, certificate: &'a [u8]) -> Result<Certificate<'a>, Fail
 fn verify(folder: &Path, certificate: &Path, at: UnixTime, stale: bool) -> Result<(), Failure> {
     let bytes = read_certificate(certificate)?;
     let parsed = parse(certificate, &bytes)?;
-    let ca = Known::open(folder)?;
+    let ca = PublicParts::open(folder)?;
     let client = ca.client(at, stale)?;
     let verified = client.verify(&bytes, at).map_err(|refusal| {
         // What a client can't know: who has the CA's folder can.

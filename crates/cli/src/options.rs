@@ -172,7 +172,7 @@ impl Pages {
     }
 
     /// Whether there are any.
-    pub(super) fn are_asked(&self) -> bool {
+    pub(super) fn are_given(&self) -> bool {
         !self.0.is_empty()
     }
 }
@@ -322,7 +322,7 @@ pub(super) struct Sampling {
 impl Network {
     /// Has pages in place of transfers, if there are any.
     pub(super) fn load(&mut self, pages: &Pages) {
-        if pages.are_asked() {
+        if pages.are_given() {
             (self.options).retain(|(parameter, _)| !parameter.is_of_transfers());
             self.options.extend(pages.0.iter().cloned());
         }

@@ -26,10 +26,10 @@ use super::Failure;
 /// Where chains are kept.
 pub(super) fn store() -> Result<Store, Failure> {
     /// Once is enough.
-    static TOLD: Once = Once::new();
+    static WARNED: Once = Once::new();
     let folder = Store::default_dir().map_err(Failure::usage)?;
     if let Some(problem) = foreign(&folder) {
-        TOLD.call_once(|| {
+        WARNED.call_once(|| {
             super::tell(format!(
                 "chains are taken from a cache that others can change: {problem}"
             ));

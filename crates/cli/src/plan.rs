@@ -11,7 +11,7 @@ use std::sync::atomic::AtomicBool;
 use clap::{Args, ValueEnum};
 use lastbyte_link::{Probability, Seed};
 
-use super::asked::{self, Answer, Format};
+use super::arguments::{self, Answer, Format};
 use super::budgets::{self, Budgets};
 use super::compare::{interrupt, prepare, try_sessions};
 use super::draft::Draft;
@@ -21,10 +21,11 @@ use super::{Failure, own, print, screen};
 use lastbyte::explain::{Explanation, OwnChain, Unknown, explain, explain_own, wire, wire_of_own};
 use lastbyte::lab::{Ending, Engine, Shortcuts};
 use lastbyte::plan::{
-    self, Amounts, Arithmetic, FELT, Measured, Plan, Setting, Tale, usual_path, usual_population,
+    self, Amounts, Arithmetic, Measured, NOTICEABLE, Plan, Setting, Tale, usual_path,
+    usual_population,
 };
 use lastbyte::report::planned::{self, Origin, Planned};
-use lastbyte::results::{Environment, Exchange, Known, Metric, Need, Percentile};
+use lastbyte::results::{Environment, Exchange, Facts, Metric, Need, Percentile};
 use lastbyte::study::{
     Arm, ArmChain, Cell, CpuTime, EngineChoice, Experiment, Population, Preset, StudyError, quoted,
 };
@@ -45,7 +46,7 @@ pub(super) struct Command {
     #[arg(long, value_name = "CHAIN", default_value = TODAY)]
     today: String,
     #[command(flatten)]
-    chains: asked::Chains,
+    chains: arguments::Chains,
     /// Users as `lastbyte zeek -o` has them, or any file with [population]
     #[arg(long, value_name = "FILE.toml", help_heading = USERS)]
     profile: Option<PathBuf>,
@@ -71,7 +72,7 @@ pub(super) struct Command {
     seed: u64,
     /// How long users wait for what: handshake, ttfb or ttlb
     #[arg(long, value_name = "NAME", default_value = "ttfb")]
-    metric: Felt,
+    metric: Noticeable,
     /// The initial window of the lever "window"
     #[arg(long, value_name = "N", default_value_t = Amounts::default().initcwnd, value_parser = clap::value_parser!(u32).range(1..=1000), help_heading = LEVERS)]
     try_initcwnd: u32,
@@ -92,18 +93,18 @@ pub(super) struct Command {
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum Felt {
+enum Noticeable {
     Handshake,
     Ttfb,
     Ttlb,
 }
 
-impl From<Felt> for Metric {
-    fn from(felt: Felt) -> Metric {
+impl From<Noticeable> for Metric {
+    fn from(felt: Noticeable) -> Metric {
         match felt {
-            Felt::Handshake => Metric::Handshake,
-            Felt::Ttfb => Metric::Ttfb,
-            Felt::Ttlb => Metric::Ttlb,
+            Noticeable::Handshake => Metric::Handshake,
+            Noticeable::Ttfb => Metric::Ttfb,
+            Noticeable::Ttlb => Metric::Ttlb,
         }
     }
 }
@@ -116,7 +117,7 @@ fn percentiles() -> Vec<Percentile> {
 
 impl Command {
     pub(super) fn run(self, arguments: &[OsString]) -> Result<(), Failure> {
-        let [today, planned] = asked::pair([&self.today, &self.planned], self.chains)?;
+        let [today, planned] = arguments::pair([&self.today, &self.planned], self.chains)?;
         let shapes = own::of_other_shape(&[today.clone(), planned.clone()])?;
         let supposed = [own::notes_of(&today)?, own::notes_of(&planned)?, shapes].concat();
         if today.label == planned.label {
@@ -125,7 +126,7 @@ impl Command {
                 today.label
             )));
         }
-        let page = self.output.as_deref().map(asked::content).transpose()?;
+        let page = self.output.as_deref().map(arguments::content).transpose()?;
         let own = self.population_text();
         let here = std::env::current_dir().map_err(Failure::run)?;
         let (population, usual) = usual_population(&own, &here).map_err(|error| match error {
@@ -165,7 +166,7 @@ impl Command {
         let arithmetic = Arithmetic::first(&plan, self.connections, &on_wire);
         let sources = [self.sources(), supposed].concat();
         let warnings = self.warnings(&plan);
-        let command = asked::command(arguments);
+        let command = arguments::command(arguments);
         let planned = |tale, origin| Planned {
             plan: &plan,
             tale,
@@ -187,7 +188,7 @@ impl Command {
                 document: &|| planned::json(planned),
             };
             answer.tell(draft.zip(page), self.format)?;
-            judge.judge("lastbyte plan", &[known(planned)])
+            judge.judge("lastbyte plan", &[facts(planned)])
         };
         let calculated = |arithmetic: &Arithmetic| arithmetic.tale(metric, &percentiles, seed);
         let with_levers =
@@ -313,18 +314,18 @@ impl Command {
 }
 
 /// What is known of the chain that is planned.
-fn known(planned: &Planned<'_>) -> Known {
+fn facts(planned: &Planned<'_>) -> Facts {
     let explained = planned.explained.as_ref();
     let explained =
-        explained.and_then(|[_, explained]| budgets::known(explained).into_iter().next());
+        explained.and_then(|[_, explained]| budgets::facts(explained).into_iter().next());
     let all = planned.tale.planned.first();
-    let waiting = all.and_then(|all| all.slower.iter().find(|slower| slower.step == FELT));
+    let waiting = all.and_then(|all| all.slower.iter().find(|slower| slower.step == NOTICEABLE));
     let mean = all.and_then(|all| all.mean);
     let mut needs = explained.map(|known| known.needs).unwrap_or_default();
     needs.extend(waiting.map(|waiting| (Need::Waiting, waiting.connections.value)));
     // Milliseconds are what differences are told in.
     needs.extend(mean.map(|mean| (Need::Mean, mean.value / 1e3)));
-    Known {
+    Facts {
         of: planned.plan.planned.arm.name.clone(),
         place: String::new(),
         needs,

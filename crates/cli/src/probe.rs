@@ -26,7 +26,7 @@ use self::target::Target;
 use super::budgets::{self, Budgets};
 use super::draft::Draft;
 use super::{Failure, print, tell};
-use lastbyte::results::Known;
+use lastbyte::results::Facts;
 use lastbyte::study::NamedNetwork;
 
 /// Finds out from outside what a live site costs its users and how near it is to its next edge: round-trip time, the
@@ -131,12 +131,12 @@ impl Probe {
             Some(networks) => measure::measure(&answer, networks),
             None => Ok(()),
         }?;
-        judge.judge("lastbyte probe", &[known(&document)])
+        judge.judge("lastbyte probe", &[facts(&document)])
     }
 
     /// Before anything is sent.
     fn check(&self) -> Result<(), Failure> {
-        let is_what_if = self.what_if.is_asked();
+        let is_what_if = self.what_if.is_given();
         match self.format {
             Format::Line if is_what_if => Err(Failure::Usage(
                 "--format line has no what-if: write --format json".to_owned(),
@@ -189,7 +189,7 @@ impl Probe {
 }
 
 /// What is known of the chain that the site has.
-fn known(document: &Document) -> Known {
+fn facts(document: &Document) -> Facts {
     let of_today = site::of_today(document);
     let needs = of_today.map(|edge| {
         budgets::needs(
@@ -199,7 +199,7 @@ fn known(document: &Document) -> Known {
             edge.server_flight_wire_bytes,
         )
     });
-    Known {
+    Facts {
         of: visible(&document.host),
         place: String::new(),
         needs: needs.unwrap_or_default(),

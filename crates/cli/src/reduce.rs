@@ -15,7 +15,7 @@ use lastbyte::report::reduced::{self, Reduced};
 use lastbyte::results::{Percentile, Summary};
 use lastbyte::study::{Arm, Delivery, EngineChoice};
 
-use super::asked::{self, Answer, Format};
+use super::arguments::{self, Answer, Format};
 use super::compare::{interrupt, prepare};
 use super::draft::Draft;
 use super::one_of::one_of;
@@ -30,7 +30,7 @@ pub(super) struct Command {
     #[arg(value_name = "CHAIN")]
     chain: String,
     #[command(flatten)]
-    chains: asked::Chains,
+    chains: arguments::Chains,
     #[command(flatten, next_help_heading = "Network")]
     network: Network,
     #[command(flatten, next_help_heading = "Sampling")]
@@ -60,7 +60,7 @@ fn percentiles() -> Vec<Percentile> {
 
 impl Command {
     pub(super) fn run(self, arguments: &[OsString]) -> Result<(), Failure> {
-        let whole = asked::arm(&self.chain, self.chains)?;
+        let whole = arguments::arm(&self.chain, self.chains)?;
         if whole.delivery != Delivery::Full {
             return Err(Failure::Usage(format!(
                 "{:?} has delivery={}: leave it out, as all of them are tried",
@@ -69,7 +69,7 @@ impl Command {
             )));
         }
         let supposed = own::notes_of(&whole)?;
-        let page = self.output.as_deref().map(asked::content).transpose()?;
+        let page = self.output.as_deref().map(arguments::content).transpose()?;
         let inputs = [Path::new(&self.chain)];
         let output = self.output.as_deref();
         let draft = output
@@ -144,7 +144,7 @@ impl Command {
             percentiles: &percentiles,
             warnings: &supposed.into_iter().chain(warnings).collect::<Vec<_>>(),
             environment: engine.environment(),
-            command: &asked::command(arguments),
+            command: &arguments::command(arguments),
         };
         let answer = Answer {
             text: &|| reduced::text(&reduced, screen(), detail(self.verbose)),

@@ -10,7 +10,7 @@ use lastbyte_link::{Direction, Rate, UnitError, parse_duration};
 
 use super::draft::{Draft, named_twice};
 use super::options::Network;
-use super::{Failure, asked, print, print_json, screen};
+use super::{Failure, arguments, print, print_json, screen};
 use lastbyte::geography::{Geography, OriginConnection, Question, RttTable, Setting, Users};
 use lastbyte::report::geography as report;
 use lastbyte::study::{Arm, Cell, Parameter};
@@ -21,7 +21,7 @@ use lastbyte::study::{Arm, Cell, Parameter};
 pub(super) struct Rtt {
     /// What users connect with: [NAME=]GROUP/CHAIN[:BYTESB][/KEY=VALUE...], as `compare` takes it, or a chain alone: ml-dsa-44;
     /// the first is the baseline
-    #[arg(value_name = "ARM", value_parser = asked::named, requires_all = ["users", "origin"])]
+    #[arg(value_name = "ARM", value_parser = arguments::named, requires_all = ["users", "origin"])]
     arms: Vec<Arm>,
     /// RTTs as CSV: a square of milliseconds with names, or lines of from,to,rtt_ms [default: Azure's regions,
     /// datacentre to datacentre]
@@ -51,7 +51,7 @@ pub(super) struct Rtt {
     )]
     origin_connection: Vec<OriginConnection>,
     /// What edges connect to the origin with [default: what the users connect with]
-    #[arg(long, value_name = "ARM", value_parser = asked::named, requires = "users")]
+    #[arg(long, value_name = "ARM", value_parser = arguments::named, requires = "users")]
     origin_arm: Option<Arm>,
     /// The origin's initial congestion window towards edges
     #[arg(long, value_name = "SEGMENTS", default_value = "10", value_parser = window())]

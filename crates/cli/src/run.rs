@@ -50,7 +50,7 @@ pub(super) struct Run {
     /// Measure only the I-th of N shards, or the one that Slurm's array or Kubernetes' indexed Job says (auto).
     /// --gather makes one run of all
     #[arg(long, value_name = "I/N|auto", default_value = "1/1")]
-    shard: AskedShard,
+    shard: ShardChoice,
     /// Measure only these measures of the study, by their id; --resume without it goes on with the others
     #[arg(long, value_name = "MEASURE", value_delimiter = ',', conflicts_with_all = ["gather", "prepare"])]
     only: Vec<String>,
@@ -479,28 +479,28 @@ fn word(path: &Path) -> String {
 
 /// Which shard, or who says which.
 #[derive(Clone, Copy, Debug)]
-enum AskedShard {
+enum ShardChoice {
     Named(Shard),
     Auto,
 }
 
-impl FromStr for AskedShard {
+impl FromStr for ShardChoice {
     type Err = NoShard;
 
-    fn from_str(text: &str) -> Result<AskedShard, NoShard> {
+    fn from_str(text: &str) -> Result<ShardChoice, NoShard> {
         match text {
-            "auto" => Ok(AskedShard::Auto),
-            text => text.parse().map(AskedShard::Named),
+            "auto" => Ok(ShardChoice::Auto),
+            text => text.parse().map(ShardChoice::Named),
         }
     }
 }
 
-impl AskedShard {
+impl ShardChoice {
     /// The shard; where a batch system says which, what was read is told.
     fn read(self) -> Result<Shard, Failure> {
         match self {
-            AskedShard::Named(shard) => Ok(shard),
-            AskedShard::Auto => {
+            ShardChoice::Named(shard) => Ok(shard),
+            ShardChoice::Auto => {
                 let read = Shard::from_environment(|name| std::env::var(name).ok());
                 let AssignedShard { shard, by } = read.map_err(Failure::Usage)?;
                 tell(format_args!("shard {shard}, as {by}"));

@@ -72,7 +72,7 @@ impl SavedName {
         if name.contains('/') {
             return format!("there is no file {path:?}: save results there with --save {name}");
         }
-        match &*known() {
+        match &*names() {
             [] => format!("nothing is saved as {name:?}: save results with --save {name}"),
             known => {
                 let hint = nearest(name, known.iter().map(String::as_str));
@@ -83,7 +83,7 @@ impl SavedName {
 }
 
 /// All names that results are saved under.
-fn known() -> Vec<String> {
+fn names() -> Vec<String> {
     let files = fs::read_dir(FOLDER).into_iter().flatten().flatten();
     let paths = files.map(|file| file.path());
     let saved = paths.filter(|path| path.extension().is_some_and(|found| found == EXTENSION));

@@ -17,8 +17,8 @@ use super::draft::write_drawing;
 use super::{Failure, print, print_json, screen};
 use lastbyte::lab::{capture_name, captured_sample, observed_exchange};
 use lastbyte::report::inside::{
-    Asked, Attempt, Extent, FINISHED, Inside, Last, Listed, Messages, Next, Span, json, list, svg,
-    text,
+    Attempt, Conditions, Extent, FINISHED, Inside, Last, Listed, Messages, Next, Span, json, list,
+    svg, text,
 };
 use lastbyte::report::study::{Findings, closest};
 use lastbyte::results::{Exchange, expected};
@@ -257,7 +257,7 @@ pub(super) fn inside(capture: &Capture, connection: Connection) -> Inside {
         } else {
             format!("{first_line}, {}", connection.comment)
         },
-        asked: sample.and_then(|sample| asked(&sample, &observer, &keys, &connection, &spans)),
+        asked: sample.and_then(|sample| conditions(&sample, &observer, &keys, &connection, &spans)),
         attempt: attempt(capture, &observer, &keys, &connection),
         extent: match (capture.unseen, capture.taken) {
             (1.., _) => Extent::OutOfRoom(capture.unseen),
@@ -385,13 +385,13 @@ fn name(kind: MessageType) -> String {
 }
 
 /// What a connection is measured by, as its file tells the sample.
-fn asked(
+fn conditions(
     sample: &Study,
     observer: &Observer,
     keys: &KeyLog,
     connection: &Connection,
     spans: &[Span],
-) -> Option<Asked> {
+) -> Option<Conditions> {
     let experiment = &sample.measures.first()?.experiment;
     let arm = experiment.arms.first()?;
     let cell = experiment.cells.first()?;
@@ -424,7 +424,7 @@ fn asked(
         (data, _) => (Last::Response, Side::Server, data),
     };
     let payload = each.saturating_mul(work.requests.into());
-    Some(Asked {
+    Some(Conditions {
         window: cell.initcwnd,
         mss: cell.hosts.mss(),
         rtt: cell.link.rtt(),

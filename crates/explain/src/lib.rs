@@ -20,7 +20,7 @@ pub use drawing::Step;
 pub use edges::{Edge, Edges};
 pub use response::payload;
 pub use seen::{
-    SUPPOSED, USUAL_GROUP, asked_again, group, initial_window, retried, supposed_rate, tickets,
+    SUPPOSED, USUAL_GROUP, group, initial_window, retried, supposed_rate, tickets, with_retry,
 };
 pub use suppose::{Supposition, handshake_flights, supposed, supposed_own, suppositions};
 pub(crate) use wire::without_certificates;

@@ -126,14 +126,14 @@ fn arm(document: &Document) -> Option<Arm> {
 /// The same arm, with a HelloRetryRequest where the server sent one.
 pub fn retried(document: &Document, arm: Arm) -> Arm {
     if document.tls.hello_retry {
-        asked_again(arm)
+        with_retry(arm)
     } else {
         arm
     }
 }
 
 /// The same arm, with a HelloRetryRequest: without a share for its group.
-pub fn asked_again(arm: Arm) -> Arm {
+pub fn with_retry(arm: Arm) -> Arm {
     let others = [Group::X25519, Group::Secp256r1].into_iter();
     let other = others.filter(|group| *group != arm.group).take(1);
     Arm {

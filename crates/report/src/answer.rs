@@ -16,7 +16,7 @@ use lastbyte_link::counted;
 
 use super::assumed::turns_of;
 use super::thresholds::{
-    FELT, LEAST_PERCENT, MOST_OF_ALL, NOTICED_PERCENT, ROUND_TRIP_TOLERANCE, SURE, WORTH_MS,
+    LEAST_PERCENT, MOST_OF_ALL, NOTICEABLE, NOTICED_PERCENT, ROUND_TRIP_TOLERANCE, SURE, WORTH_MS,
     WORTH_PART, WORTH_PART_OF_COST, WORTH_PART_OF_HANDSHAKE,
 };
 use lastbyte_results::number::{difference_digits, milliseconds, percent, share};
@@ -152,14 +152,14 @@ fn changed(summary: &Summary) -> Option<String> {
 /// How many wait, where populations are measured: one sentence for each arm that is compared, and each time that is
 /// told.
 fn waits(summary: &Summary) -> Vec<String> {
-    let mut told: Vec<Wait<'_>> = summary.cells.iter().flat_map(waits_of_cell).collect();
+    let mut shown: Vec<Wait<'_>> = summary.cells.iter().flat_map(waits_of_cell).collect();
     let mut sentences = Vec::new();
-    while let Some(first) = told.first() {
+    while let Some(first) = shown.first() {
         let (label, metric) = (first.label, first.metric);
         let is_alike = |wait: &Wait<'_>| wait.label == label && wait.metric == metric;
-        let (alike, others): (Vec<_>, Vec<_>) = told.into_iter().partition(is_alike);
+        let (alike, others): (Vec<_>, Vec<_>) = shown.into_iter().partition(is_alike);
         sentences.push(wait(&alike));
-        told = others;
+        shown = others;
     }
     sentences
 }
@@ -168,7 +168,7 @@ fn waits(summary: &Summary) -> Vec<String> {
 struct Wait<'a> {
     label: &'a str,
     metric: Metric,
-    /// The share that waits longer than [`FELT`].
+    /// The share that waits longer than [`NOTICEABLE`].
     slower: Estimate<f64>,
     /// In milliseconds.
     mean: Option<f64>,
@@ -178,11 +178,14 @@ struct Wait<'a> {
 fn waits_of_cell(cell: &CellSummary) -> Vec<Wait<'_>> {
     let arms = cell.arms.iter();
     let valid = arms.filter(|arm| arm.validity == Validity::Valid);
-    let told = valid.filter_map(|arm| {
+    let shown = valid.filter_map(|arm| {
         let mut all = arm.waiting.iter().filter(|waiting| waiting.class.is_none());
         let felt = all.clone().find(|waiting| waiting.metric == Metric::Ttfb);
         let waiting = felt.or(all.next_back())?;
-        let slower = waiting.slower.iter().find(|slower| slower.step == FELT)?;
+        let slower = waiting
+            .slower
+            .iter()
+            .find(|slower| slower.step == NOTICEABLE)?;
         Some(Wait {
             label: &arm.label,
             metric: waiting.metric,
@@ -191,7 +194,7 @@ fn waits_of_cell(cell: &CellSummary) -> Vec<Wait<'_>> {
             cell,
         })
     });
-    told.collect()
+    shown.collect()
 }
 
 /// One sentence of an arm in one cell or several.
@@ -227,7 +230,7 @@ fn wait(alike: &[Wait<'_>]) -> String {
     });
     let (label, what) = (most.label, super::text::metric(most.metric));
     format!(
-        "With {label}, {slower} of connections wait more than {FELT} longer for the {what}{mean}{place}."
+        "With {label}, {slower} of connections wait more than {NOTICEABLE} longer for the {what}{mean}{place}."
     )
 }
 
@@ -342,7 +345,7 @@ impl<'a> FirstByte<'a> {
         let is_as_much = |one: &Difference<'_>| {
             handshake.of_cell(one.cell).is_some_and(|own| {
                 let off = (own.ms() - one.ms()).abs();
-                own.told == one.told && off <= WORTH_MS.max(WORTH_PART_OF_COST * own.ms().abs())
+                own.shown == one.shown && off <= WORTH_MS.max(WORTH_PART_OF_COST * own.ms().abs())
             })
         };
         if first.measured.iter().all(is_as_much) {
@@ -383,12 +386,12 @@ struct Difference<'a> {
     interval: Interval<Percent>,
     before: Side<'a>,
     after: Side<'a>,
-    told: Told,
+    shown: Shown,
 }
 
 /// What is known of a difference.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Told {
+enum Shown {
     /// It is one.
     Shown,
     /// It may be none.
@@ -478,10 +481,10 @@ impl<'a> Differences<'a> {
                 interval: increase.interval,
                 before,
                 after,
-                told: match shown {
-                    Some(shown) if shown.value.0.abs() >= LEAST_PERCENT => Told::Shown,
-                    None if increase.interval.is_unknown() => Told::Unknown,
-                    _ => Told::NotShown,
+                shown: match shown {
+                    Some(shown) if shown.value.0.abs() >= LEAST_PERCENT => Shown::Shown,
+                    None if increase.interval.is_unknown() => Shown::Unknown,
+                    _ => Shown::NotShown,
                 },
             });
         }
@@ -489,7 +492,7 @@ impl<'a> Differences<'a> {
         shown.retain(|index| {
             measured
                 .get(*index)
-                .is_some_and(|one| one.told == Told::Shown)
+                .is_some_and(|one| one.shown == Shown::Shown)
         });
         let increase = |index: &usize| measured.get(*index).map_or(0.0, |one| one.increase.0);
         shown.sort_by(|a, b| increase(a).total_cmp(&increase(b)));
@@ -512,12 +515,12 @@ impl<'a> Differences<'a> {
 
     /// Whether connections are too few everywhere.
     fn are_unknown(&self) -> bool {
-        self.measured.iter().all(|one| one.told == Told::Unknown)
+        self.measured.iter().all(|one| one.shown == Shown::Unknown)
     }
 
     /// Where nothing was shown: by name where that is one place or two.
     fn elsewhere(&self) -> String {
-        let others = self.measured.iter().filter(|one| one.told != Told::Shown);
+        let others = self.measured.iter().filter(|one| one.shown != Shown::Shown);
         let places: Vec<String> = others.map(|one| place(one.cell)).collect();
         match places.len() {
             0 => String::new(),
@@ -680,7 +683,7 @@ fn values<'d, 'a>(
 fn turned(turns: &[Turn<'_, '_>], experiment: &Experiment) -> String {
     let clauses = turns.iter().enumerate().map(|(index, turn)| {
         let mut shown = turn.differences.clone();
-        shown.retain(|one| one.told == Told::Shown);
+        shown.retain(|one| one.shown == Shown::Shown);
         shown.sort_by(|a, b| a.increase.0.total_cmp(&b.increase.0));
         let Extent { size, because } = extent(&shown, experiment);
         let place = &turn.place;
@@ -1131,8 +1134,8 @@ fn round_trips(shown: &[&Difference<'_>], parts: &[Parts]) -> Option<(String, St
     let mut all = shown.iter().zip(parts).map(|(difference, parts)| {
         let before = flights(difference.before.sample)?;
         let after = flights(difference.after.sample)?;
-        let whys =
-            [Window::Told, Window::Untold].map(|window| because(difference, before, after, window));
+        let whys = [Window::Shown, Window::Untold]
+            .map(|window| because(difference, before, after, window));
         let count = parts.round_trips.unsigned_abs();
         (count > 0).then_some((count, whys))
     });
@@ -1162,7 +1165,7 @@ fn round_trips(shown: &[&Difference<'_>], parts: &[Parts]) -> Option<(String, St
 /// Whether the server's first window is part of a because.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Window {
-    Told,
+    Shown,
     Untold,
 }
 
@@ -1173,7 +1176,7 @@ fn because(difference: &Difference<'_>, before: Flights, after: Flights, window:
     if after.server != before.server {
         let (now, then) = (after.segments, before.segments);
         let window = match window {
-            Window::Told => format!(", where the window is {segments}"),
+            Window::Shown => format!(", where the window is {segments}"),
             Window::Untold => String::new(),
         };
         let now = counted(now, "segment");

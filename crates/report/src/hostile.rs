@@ -265,7 +265,7 @@ fn leaves(value: &mut Value, is_meant: fn(&Value) -> bool) -> Vec<&mut Value> {
 }
 
 /// One line that moves no cursor.
-fn assert_told(error: &impl ToString) {
+fn assert_one_line(error: &impl ToString) {
     let told = for_terminal(&error.to_string());
     assert!(!told.is_empty() && !told.contains(is_hidden), "{told:?}");
 }
@@ -355,7 +355,7 @@ proptest! {
         lies.write(&rows, &study, None);
         match Findings::read(&Dataset::open(&run).unwrap()) {
             Ok(findings) => assert_harmless(&findings),
-            Err(error) => assert_told(&error),
+            Err(error) => assert_one_line(&error),
         }
         // The same without a folder.
         let alone = folder.path().join("rows.parquet");
@@ -365,7 +365,7 @@ proptest! {
                 let findings = Findings::of(saved.experiment.clone(), saved.samples(), &saved.environment);
                 assert_harmless(&findings);
             }
-            Err(error) => assert_told(&error),
+            Err(error) => assert_one_line(&error),
         }
     }
 }

@@ -183,14 +183,14 @@ impl Svg {
         else {
             return;
         };
-        let mut path = format!("M{} {}", told(*x), told(*y));
+        let mut path = format!("M{} {}", decimal(*x), decimal(*y));
         let (mut x, mut y) = (*x, *y);
         for [next_x, next_y] in others {
             let (dx, dy) = (next_x - x, next_y - y);
             path += &match (dx, dy) {
-                (dx, 0) => format!("h{}", told(dx)),
-                (0, dy) => format!("v{}", told(dy)),
-                (dx, dy) => format!("l{} {}", told(dx), told(dy)),
+                (dx, 0) => format!("h{}", decimal(dx)),
+                (0, dy) => format!("v{}", decimal(dy)),
+                (dx, dy) => format!("l{} {}", decimal(dx), decimal(dy)),
             };
             (x, y) = (*next_x, *next_y);
         }
@@ -256,7 +256,7 @@ impl Svg {
 
 /// A place or a length, to a tenth of a pixel.
 fn pixels(number: f64) -> String {
-    told(tenths(number))
+    decimal(tenths(number))
 }
 
 fn tenths(number: f64) -> i64 {
@@ -264,7 +264,7 @@ fn tenths(number: f64) -> i64 {
 }
 
 /// `12`, `-0.5`
-fn told(tenths: i64) -> String {
+fn decimal(tenths: i64) -> String {
     let sign = if tenths < 0 { "-" } else { "" };
     match (tenths.abs() / 10, tenths.abs() % 10) {
         (whole, 0) => format!("{sign}{whole}"),
@@ -278,9 +278,9 @@ mod tests {
 
     #[test]
     fn lengths_are_told_to_a_tenth() {
-        let told = [0.0, -0.04, 0.05, -0.5, 12.0, -12.34, 1e9, f64::NAN].map(pixels);
+        let decimal = [0.0, -0.04, 0.05, -0.5, 12.0, -12.34, 1e9, f64::NAN].map(pixels);
         assert_eq!(
-            told,
+            decimal,
             ["0", "0", "0.1", "-0.5", "12", "-12.3", "1000000000", "0"]
         );
     }

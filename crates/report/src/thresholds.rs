@@ -9,9 +9,9 @@ pub(super) const NOTICED_TRIPS: f64 = 0.2;
 /// An increase that is one, in percent.
 pub(super) const NOTICED_PERCENT: f64 = 0.5;
 /// How much longer a wait is that people notice: a plan counts by it.
-pub(super) use lastbyte_explain::plan::FELT;
+pub(super) use lastbyte_explain::plan::NOTICEABLE;
 /// The same in milliseconds.
-pub(super) const FELT_MS: f64 = match FELT {
+pub(super) const NOTICEABLE_MS: f64 = match NOTICEABLE {
     lastbyte_results::Step::Milliseconds(felt) => felt as f64,
     lastbyte_results::Step::RoundTrips(_) => f64::INFINITY,
 };

@@ -140,7 +140,7 @@ impl Side {
 
 /// What is known of one chain at one place.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Known {
+pub struct Facts {
     /// The arm, or what the chain is called.
     pub of: String,
     /// Where that is, as ` over …`; empty where there is one place.
@@ -173,7 +173,7 @@ pub struct Spending {
 
 impl Spending {
     /// What came of each budget for each chain.
-    pub fn all(budgets: &[Budget], known: &[Known]) -> Vec<Spending> {
+    pub fn all(budgets: &[Budget], known: &[Facts]) -> Vec<Spending> {
         let of = |budget: &Budget| {
             let budget = *budget;
             known.iter().map(move |known| Spending {
@@ -188,7 +188,7 @@ impl Spending {
 
 impl Budget {
     /// What came of it for one chain.
-    pub fn spent(&self, known: &Known) -> Spent {
+    pub fn spent(&self, known: &Facts) -> Spent {
         let Some(value) = known.needs.get(&self.need) else {
             return Spent::Unknown;
         };
@@ -311,10 +311,10 @@ mod tests {
 
     use super::*;
 
-    fn known(need: Need, value: f64) -> Known {
-        Known {
+    fn known(need: Need, value: f64) -> Facts {
+        Facts {
             needs: BTreeMap::from([(need, value)]),
-            ..Known::default()
+            ..Facts::default()
         }
     }
 
@@ -338,7 +338,7 @@ mod tests {
                 matches!(budget.spent(&known(need, beyond)), Spent::Beyond(_)),
                 "{text}"
             );
-            assert_eq!(budget.spent(&Known::default()), Spent::Unknown);
+            assert_eq!(budget.spent(&Facts::default()), Spent::Unknown);
             // What it is written as is the same budget.
             assert_eq!(
                 budget.to_string().parse::<Budget>().unwrap(),

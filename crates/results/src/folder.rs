@@ -34,7 +34,7 @@ use super::rows::{Batch, ParquetWriter, RequestWriter};
 use super::{
     EngineReport, Environment, PAGES, PartError, PartHeader, Row, loads_path, read_loads, read_part,
 };
-use lastbyte_study::{BlockId, Connections, EngineName, KeptFile, Study};
+use lastbyte_study::{BlockId, Connections, EngineName, NamedFile, Study};
 
 const SCHEMA: &str = "lastbyte.run/1";
 const STUDY: &str = "study.toml";
@@ -366,7 +366,7 @@ impl Folder {
                 let foreign = |name: &str| match start {
                     _ if name == LOCK => false,
                     Start::Afresh => true,
-                    Start::Resume => ![PARTS, STUDY, KeptFile::FOLDER].contains(&name),
+                    Start::Resume => ![PARTS, STUDY, NamedFile::FOLDER].contains(&name),
                 };
                 if (entries(path)?.iter()).any(|name| foreign(name) && !is_draft(name)) {
                     return Err(FolderError::NotEmpty(path.to_owned()));
@@ -401,7 +401,7 @@ impl Folder {
         if files.is_empty() {
             return Ok(());
         }
-        let folder = self.path.join(KeptFile::FOLDER);
+        let folder = self.path.join(NamedFile::FOLDER);
         fs::create_dir_all(&folder).map_err(FolderError::io(Action::Make, &folder))?;
         for file in files {
             let path = folder.join(&file.name);

@@ -40,7 +40,7 @@ mod waited;
 mod waiting;
 mod warning;
 
-pub use budget::{Budget, BudgetError, BudgetProblem, Known, Need, Spending, Spent};
+pub use budget::{Budget, BudgetError, BudgetProblem, Facts, Need, Spending, Spent};
 pub use check::{Unlike, check, check_page_wire, check_wire};
 pub use costs::{Beside, CpuCosts, CpuCostsError, Flights, Picoseconds, RecordCost};
 pub(crate) use cut::{Cut, Sent};

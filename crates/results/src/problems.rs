@@ -119,7 +119,7 @@ fn cliffs(_: &Experiment, cell: &CellSummary) -> Vec<Problem> {
 }
 
 /// Whether all that is told of a cell is known, however many connections there are.
-fn is_known(cell: &CellSummary) -> bool {
+fn is_exact(cell: &CellSummary) -> bool {
     let metrics = cell.arms.iter().flat_map(|arm| {
         let metrics = cell.cell.metrics().iter();
         metrics.map(move |metric| arm.metric(*metric))
@@ -141,7 +141,7 @@ fn too_few(experiment: &Experiment, cell: &CellSummary) -> Vec<Problem> {
         return Vec::new();
     };
     // Where nothing is by chance, one says as much as a thousand.
-    if is_known(cell) {
+    if is_exact(cell) {
         return Vec::new();
     }
     let enough = |percentile: &Percentile| fewest(*percentile);

@@ -1,12 +1,12 @@
 //! How an arm is written: `GROUP/CHAIN[:BYTESB][/KEY=VALUE...]`.
 //!
 //! An arm is a value: what its keys say is in its fields, and what was said of them, in which order and in which words, is in
-//! [`Said`]. Its label is made of that, and nothing reads it again.
+//! [`Settings`]. Its label is made of that, and nothing reads it again.
 
 mod chain;
 mod error;
 mod key;
-mod said;
+mod settings;
 
 use std::fmt;
 use std::str::FromStr;
@@ -17,7 +17,7 @@ use lastbyte_sizes::{ChainSpec, Group, PemFiles, Resumption, StackName};
 use self::chain::{chain_in_usual_letters, group_in_usual_letters, parse_chain};
 pub use self::error::{ArmError, ArmProblem};
 pub use self::key::{Key, MOST_TICKETS};
-pub use self::said::{NoKeys, Said};
+pub use self::settings::{NoKeys, Settings};
 use super::{Arm, ArmChain, Sessions};
 
 impl FromStr for Arm {
@@ -46,24 +46,24 @@ fn check_visible(text: &str) -> Result<(), ArmProblem> {
 
 /// An arm of a group, from what stands behind it.
 fn parse(group: Group, text: &str) -> Result<Arm, ArmProblem> {
-    let said: Said = text.parse()?;
-    if said.chain.is_empty() {
+    let settings: Settings = text.parse()?;
+    if settings.chain.is_empty() {
         return Err(ArmProblem::NoChain);
     }
-    let chain = parse_chain(&said.chain)?;
-    made(group, chain, said, |_, text| text.to_owned())
+    let chain = parse_chain(&settings.chain)?;
+    made(group, chain, settings, |_, text| text.to_owned())
 }
 
 /// The arm of a group and a chain, with what is said of the rest. Some other has the values, if their texts don't.
 fn made(
     group: Group,
     chain: ArmChain,
-    said: Said,
+    settings: Settings,
     value: impl Fn(Key, &str) -> String,
 ) -> Result<Arm, ArmProblem> {
     let mut arm = Arm::bare(group, chain);
     for is_subject in [true, false] {
-        for (key, text) in said
+        for (key, text) in settings
             .keys
             .iter()
             .filter(|(key, _)| key.is_subject() == is_subject)
@@ -72,10 +72,10 @@ fn made(
         }
     }
     // The client's is the server's unless it has a key of its own.
-    if !said.says("client_stack") {
+    if !settings.says("client_stack") {
         arm.client_stack = arm.server_stack;
     }
-    arm.said = said;
+    arm.settings = settings;
     arm.check()?;
     arm.label = arm.written();
     arm.name.clone_from(&arm.label);
@@ -89,7 +89,7 @@ impl Arm {
     ///
     /// Why there can be no such chain.
     pub fn of(group: Group, chain: ArmChain) -> Result<Arm, ArmProblem> {
-        Arm::of_said(group, chain, &Said::default())
+        Arm::of_settings(group, chain, &Settings::default())
     }
 
     /// The same with all that somebody says besides, none of which need be possible without the others.
@@ -97,11 +97,18 @@ impl Arm {
     /// # Errors
     ///
     /// Why it can't have these.
-    pub fn of_said(group: Group, chain: ArmChain, said: &Said) -> Result<Arm, ArmProblem> {
-        let own = Said::of(group, &chain)?;
-        let kept = own.keys.iter().filter(|(key, _)| !said.says(key.name()));
-        let all = Said {
-            keys: kept.chain(&said.keys).cloned().collect(),
+    pub fn of_settings(
+        group: Group,
+        chain: ArmChain,
+        settings: &Settings,
+    ) -> Result<Arm, ArmProblem> {
+        let own = Settings::of(group, &chain)?;
+        let kept = own
+            .keys
+            .iter()
+            .filter(|(key, _)| !settings.says(key.name()));
+        let all = Settings {
+            keys: kept.chain(&settings.keys).cloned().collect(),
             chain: own.chain,
         };
         made(group, bare(&chain), all, |_, text| text.to_owned())
@@ -134,8 +141,8 @@ impl Arm {
     /// # Errors
     ///
     /// Why it can't have these.
-    pub fn with_all(&self, said: &[(&str, &str)]) -> Result<Arm, ArmProblem> {
-        self.saying(&[], said)
+    pub fn with_all(&self, settings: &[(&str, &str)]) -> Result<Arm, ArmProblem> {
+        self.saying(&[], settings)
     }
 
     /// The same arm silent about some keys, and with others said otherwise.
@@ -143,13 +150,13 @@ impl Arm {
     /// # Errors
     ///
     /// Why it can't be so.
-    pub fn saying(&self, unsaid: &[&str], said: &[(&str, &str)]) -> Result<Arm, ArmProblem> {
-        let said = Said::of_keys(said)?;
-        let is_kept = |key: &Key| !unsaid.contains(&key.name()) && !said.says(key.name());
-        let kept = self.said.keys.iter().filter(|(key, _)| is_kept(key));
-        let all = Said {
-            chain: self.said.chain.clone(),
-            keys: kept.chain(&said.keys).cloned().collect(),
+    pub fn saying(&self, unsaid: &[&str], settings: &[(&str, &str)]) -> Result<Arm, ArmProblem> {
+        let settings = Settings::of_keys(settings)?;
+        let is_kept = |key: &Key| !unsaid.contains(&key.name()) && !settings.says(key.name());
+        let kept = self.settings.keys.iter().filter(|(key, _)| is_kept(key));
+        let all = Settings {
+            chain: self.settings.chain.clone(),
+            keys: kept.chain(&settings.keys).cloned().collect(),
         };
         // What stays is as the arm has it, however that was written.
         made(self.group, bare(&self.chain), all, |key, text| {
@@ -163,8 +170,8 @@ impl Arm {
     /// # Errors
     ///
     /// Why it can't have these.
-    pub fn with_said(&self, said: &Said) -> Result<Arm, ArmProblem> {
-        self.with_all(&said.pairs().collect::<Vec<_>>())
+    pub fn with_settings(&self, settings: &Settings) -> Result<Arm, ArmProblem> {
+        self.with_all(&settings.pairs().collect::<Vec<_>>())
     }
 
     /// The same arm with a Merkle Tree Certificate in the place of its chain: `form` is the value of `delivery=`. It comes alone,
@@ -177,8 +184,8 @@ impl Arm {
         // rustls can't negotiate it, and sends it to all.
         let is_unsaid = [self.client_stack, self.server_stack].contains(&StackName::Rustls);
         let hello = is_unsaid.then_some(("hello", "nothing"));
-        let said: Vec<_> = [("delivery", form)].into_iter().chain(hello).collect();
-        self.saying(&["intermediates", "scts", "sct_algorithm"], &said)
+        let settings: Vec<_> = [("delivery", form)].into_iter().chain(hello).collect();
+        self.saying(&["intermediates", "scts", "sct_algorithm"], &settings)
     }
 
     /// The same with its chain padded to a Certificate message of so many bytes. `None` unless it is made, without
@@ -198,7 +205,7 @@ impl Arm {
             name: format!("{} {bytes}B", self.name),
             ..self.clone()
         };
-        arm.said.chain += &format!(":{bytes}B");
+        arm.settings.chain += &format!(":{bytes}B");
         arm.check().ok()?;
         arm.label = arm.written();
         Some(arm)
@@ -206,23 +213,23 @@ impl Arm {
 
     /// Whether the arm itself says this key.
     pub fn says(&self, key: &str) -> bool {
-        self.said.says(key)
+        self.settings.says(key)
     }
 
     /// The keys that it says and another arm does not, or otherwise.
-    pub fn said_unlike(&self, other: &Arm) -> Said {
-        let said = self.said.keys.iter();
-        Said {
+    pub fn settings_unlike(&self, other: &Arm) -> Settings {
+        let settings = self.settings.keys.iter();
+        Settings {
             chain: String::new(),
-            keys: said
-                .filter(|said| !other.said.keys.contains(said))
+            keys: settings
+                .filter(|settings| !other.settings.keys.contains(settings))
                 .cloned()
                 .collect(),
         }
     }
 
     fn written(&self) -> String {
-        format!("{}/{}", self.group, self.said)
+        format!("{}/{}", self.group, self.settings)
     }
 
     /// Whether all that it has can be had together.

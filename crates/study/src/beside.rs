@@ -20,7 +20,7 @@ pub struct StudyFolder {
 
 /// A file that a study names.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KeptFile {
+pub struct NamedFile {
     /// What it is called where results are kept, so that they can be read without the file itself: the SHA-256 of
     /// how the study names it, in hex.
     pub name: String,
@@ -28,7 +28,7 @@ pub struct KeptFile {
     pub content: Arc<[u8]>,
 }
 
-impl KeptFile {
+impl NamedFile {
     /// The folder of such files, beside a study.
     pub const FOLDER: &str = "files";
 }
@@ -54,14 +54,14 @@ impl StudyFolder {
     /// # Errors
     ///
     /// Why it can't be read.
-    pub fn read(&self, named: &str) -> io::Result<KeptFile> {
+    pub fn read(&self, named: &str) -> io::Result<NamedFile> {
         let name = hex::encode(Sha256::digest(named));
-        let kept = self.beside.join(KeptFile::FOLDER).join(&name);
+        let retained = self.beside.join(NamedFile::FOLDER).join(&name);
         /// Tables of some ten million users.
         const MOST: u64 = 1 << 30;
         let read = |path: PathBuf| lastbyte_files::read(&path, MOST);
-        let read = read(kept).or_else(|_| read(self.path.join(named)));
-        Ok(KeptFile {
+        let read = read(retained).or_else(|_| read(self.path.join(named)));
+        Ok(NamedFile {
             name,
             content: read?.into(),
         })
@@ -74,27 +74,27 @@ impl Study {
     /// # Errors
     ///
     /// When one can't be read any more.
-    pub fn named_files(&self) -> io::Result<Vec<KeptFile>> {
+    pub fn named_files(&self) -> io::Result<Vec<NamedFile>> {
         let folder = StudyFolder {
             path: self.folder.clone(),
             ..StudyFolder::of(&self.path)
         };
         let measured = self.measures.iter().map(|measure| &measure.experiment);
         let searched = self.searches.iter().map(|search| &search.experiment);
-        let mut files: Vec<KeptFile> = Vec::new();
+        let mut files: Vec<NamedFile> = Vec::new();
         for cell in measured
             .chain(searched)
             .flat_map(|experiment| &experiment.cells)
         {
             let drawn = cell.population.iter();
-            let mut found: Vec<KeptFile> = drawn.flat_map(|drawn| drawn.files.clone()).collect();
+            let mut found: Vec<NamedFile> = drawn.flat_map(|drawn| drawn.files.clone()).collect();
             for way in [&cell.link.forward, &cell.link.backward] {
                 if let Distribution::Empirical(table) = &way.distribution {
                     found.push(folder.read(table.name())?);
                 }
             }
             if let Some(PageSource::Har(har)) = &cell.page {
-                found.push(har.kept());
+                found.push(har.retained());
             }
             found.retain(|file| files.iter().all(|known| known.name != file.name));
             files.extend(found);

@@ -114,13 +114,13 @@ impl Cell {
     /// jitter would not do that.
     pub fn jitter_note(&self) -> Option<String> {
         /// Less is a tail that changes no percentile.
-        const TOLD: f64 = 0.01;
+        const NEGLIGIBLE: f64 = 0.01;
         let directions = [&self.link.forward, &self.link.backward];
         let way = directions
             .into_iter()
             .max_by(|one, other| one.share_below_zero().total_cmp(&other.share_below_zero()))?;
         let share = way.share_below_zero();
-        if share < TOLD {
+        if share < NEGLIGIBLE {
             return None;
         }
         let fits = |jitter: Duration, distribution: &Distribution| {
@@ -129,7 +129,7 @@ impl Cell {
                 distribution: distribution.clone(),
                 ..way.clone()
             };
-            other.share_below_zero() < TOLD
+            other.share_below_zero() < NEGLIGIBLE
         };
         // Of as many milliseconds as leave all but a tail of packets delayed.
         let most = (0..way.jitter.as_millis()).rev().find_map(|ms| {

@@ -22,8 +22,8 @@ use std::sync::Arc;
 
 use lastbyte_link::Seed;
 
-use self::drawn::Known;
 pub use self::drawn::NoBounds;
+use self::drawn::References;
 use self::grid::{Drawn, GRID, LINK, NamedLink};
 use self::keys::names;
 pub use self::reference::reference;
@@ -80,7 +80,7 @@ impl Study {
         let measures = file.measures(&top)?;
         let searches = file.searches(&top)?;
         let percentiles = percentiles.unwrap_or_else(|| Percentile::USUAL.to_vec());
-        let known = Known {
+        let known = References {
             arms: &file.arms,
             measures: &measures,
             percentiles: &percentiles,

@@ -32,10 +32,10 @@ pub mod table_file;
 mod tests;
 mod value;
 
-pub use arm::{ArmError, ArmProblem, NoKeys, Said};
+pub use arm::{ArmError, ArmProblem, NoKeys, Settings};
 pub use arm::{Key as ArmKey, MOST_TICKETS};
 pub use assumption::{Assumption, IN_PIECES, assumptions};
-pub use beside::{KeptFile, StudyFolder};
+pub use beside::{NamedFile, StudyFolder};
 pub use blocks::{BlockId, Size};
 pub use cell::{CellError, Work, common, distinctions};
 pub use chain_profile::{ChainProfile, ProfiledKey};
@@ -88,7 +88,7 @@ pub struct Arm {
     /// As it was written: `GROUP/CHAIN[:BYTESB][/KEY=VALUE...]`. It is made of what the arm says, and never read.
     pub label: String,
     /// What it says: its chain, and keys with their values.
-    pub said: Said,
+    pub settings: Settings,
     /// Key-exchange group.
     pub group: Group,
     /// Where its chain comes from.
@@ -128,7 +128,7 @@ impl Arm {
         Self {
             name: String::new(),
             label: String::new(),
-            said: Said::default(),
+            settings: Settings::default(),
             group,
             chain,
             record_size: RecordSize::default(),

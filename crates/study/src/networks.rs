@@ -95,12 +95,12 @@ impl NamedNetwork {
     ///
     /// When there is none, with the nearest.
     pub fn find(name: &str) -> Result<&'static NamedNetwork, UnknownName> {
-        static KNOWN: [NamedNetwork; ALL.len()] = ALL;
+        static NETWORKS: [NamedNetwork; ALL.len()] = ALL;
         let lower = name.to_ascii_lowercase();
         let elsewhere = CALLED_ELSEWHERE.iter().find(|(called, _)| *called == lower);
         let meant = elsewhere.map(|(_, meant)| vec![*meant]);
-        let meant = meant.unwrap_or_else(|| KNOWN.iter().map(|known| known.name).collect());
-        (KNOWN.iter().find(|known| known.name == lower))
+        let meant = meant.unwrap_or_else(|| NETWORKS.iter().map(|known| known.name).collect());
+        (NETWORKS.iter().find(|known| known.name == lower))
             .ok_or_else(|| UnknownName::new("network", name, meant))
     }
 

@@ -11,7 +11,7 @@ use lastbyte_sizes::{ChainSpec, Group};
 use super::server::{ServerProblem, check_transfers, is_classical, is_ml_dsa, of_our_server};
 use super::value::PageError;
 use super::{
-    Arm, ArmChain, Cell, CpuTime, Emulation, Experiment, KeptFile, Preset, Server, Study,
+    Arm, ArmChain, Cell, CpuTime, Emulation, Experiment, NamedFile, Preset, Server, Study,
     StudyFolder,
 };
 
@@ -29,7 +29,7 @@ pub enum PageSource {
 pub struct Har {
     named: String,
     /// What it is called where results are kept.
-    kept: String,
+    retained: String,
     recorded: Arc<Recorded>,
 }
 
@@ -57,7 +57,7 @@ impl Har {
         })?;
         Ok(Har {
             named: named.to_owned(),
-            kept: file.name,
+            retained: file.name,
             recorded: Arc::new(recorded),
         })
     }
@@ -69,9 +69,9 @@ impl Har {
     }
 
     /// What results keep of it: the page alone. In what a browser records are its user's cookies.
-    pub(super) fn kept(&self) -> KeptFile {
-        KeptFile {
-            name: self.kept.clone(),
+    pub(super) fn retained(&self) -> NamedFile {
+        NamedFile {
+            name: self.retained.clone(),
             content: har::of_page(&self.recorded.page).into_bytes().into(),
         }
     }

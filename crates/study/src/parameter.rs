@@ -369,7 +369,7 @@ impl Parameter {
     }
 
     /// Whether who asks for a cell says it, although it may be usual.
-    pub fn is_said(self, cell: &Cell) -> bool {
+    pub fn is_given(self, cell: &Cell) -> bool {
         if cell.page.is_some() && self.is_of_transfers() {
             return false;
         }

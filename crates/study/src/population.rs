@@ -22,7 +22,7 @@ pub(super) use self::distribution::number;
 pub use self::distribution::{Distribution, Shape, Weighted};
 pub use self::joint::Joint;
 pub use self::session::{ByClass, Sessions, Shares};
-use super::{Arm, Cell, Delivery, KeptFile, Parameter, StudyFolder};
+use super::{Arm, Cell, Delivery, NamedFile, Parameter, StudyFolder};
 
 /// What the surroundings of connections are drawn from.
 #[derive(Clone, Debug)]
@@ -47,7 +47,7 @@ pub struct Population {
     /// Draws that are known already, in place of all else.
     pub listed: Option<Listed>,
     /// The files that it was read from besides the study.
-    pub files: Vec<KeptFile>,
+    pub files: Vec<NamedFile>,
     /// SHA-256, in hex, of the files that it was read from besides the study, if there are any.
     pub digest: Option<String>,
 }
@@ -76,7 +76,7 @@ pub struct Listed {
 
 impl Draw {
     /// One that was made elsewhere.
-    pub fn known(
+    pub fn of_parts(
         user: u32,
         class: Option<Arc<str>>,
         values: Vec<(Parameter, Arc<str>)>,

@@ -22,7 +22,7 @@ fn usual(label: &str, group: Group, chain: ArmChain) -> Arm {
     Arm {
         name: label.to_owned(),
         label: label.to_owned(),
-        said: arm(label).said,
+        settings: arm(label).settings,
         ..Arm::bare(group, chain)
     }
 }
@@ -587,7 +587,7 @@ fn check_round_trip(arm: &Arm) {
             let same = Arm {
                 name: arm.name.clone(),
                 label: arm.label.clone(),
-                said: arm.said.clone(),
+                settings: arm.settings.clone(),
                 ..again
             };
             assert_eq!(&same, arm, "{arm}: {key:?}={value}");
@@ -777,11 +777,14 @@ fn an_arm_is_made_of_all_that_it_says() {
         certificate_bytes: Some(40_000),
         ..spec
     });
-    let said = Said::of_keys(&[("intermediates", "0")]).unwrap();
+    let said = Settings::of_keys(&[("intermediates", "0")]).unwrap();
     assert!(Arm::of(Group::X25519, chain.clone()).is_err());
-    assert_eq!(Arm::of_said(Group::X25519, chain, &said).unwrap(), written);
     assert_eq!(
-        Arm::of_said(Group::X25519, written.chain.clone(), &said).unwrap(),
+        Arm::of_settings(Group::X25519, chain, &said).unwrap(),
+        written
+    );
+    assert_eq!(
+        Arm::of_settings(Group::X25519, written.chain.clone(), &said).unwrap(),
         written
     );
 }

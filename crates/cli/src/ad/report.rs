@@ -30,7 +30,7 @@ fn times(fetched: &Fetched) -> [(&'static str, Option<Duration>); 7] {
 
 /// Sizes in bytes, their headers included.
 fn messages(handshake: &Handshake) -> impl Iterator<Item = (Message, Option<usize>)> {
-    const TOLD: [Message; 6] = [
+    const SHOWN: [Message; 6] = [
         Message::ClientHello,
         Message::ServerHello,
         Message::EncryptedExtensions,
@@ -39,7 +39,8 @@ fn messages(handshake: &Handshake) -> impl Iterator<Item = (Message, Option<usiz
         Message::ServerFinished,
     ];
     let seen = &handshake.observation;
-    TOLD.into_iter()
+    SHOWN
+        .into_iter()
         .map(|message| (message, seen.bytes(message)))
 }
 

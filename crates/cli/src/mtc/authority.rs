@@ -42,7 +42,7 @@ pub(super) struct Ca {
 }
 
 /// What everybody may know of a CA: its certificate, the public keys of its mirrors, and its log, to read.
-pub(super) struct Known {
+pub(super) struct PublicParts {
     certificate: CaCertificate,
     /// As a SubjectPublicKeyInfo in DER.
     mirrors: Vec<(TrustAnchorId, Vec<u8>)>,
@@ -276,9 +276,9 @@ fn parse_seen(path: &Path) -> Result<Seen, Failure> {
     })
 }
 
-impl Known {
+impl PublicParts {
     /// Nothing is written for it, no private key read, and the log not kept from whoever adds to it.
-    pub(super) fn open(folder: &Path) -> Result<Known, Failure> {
+    pub(super) fn open(folder: &Path) -> Result<PublicParts, Failure> {
         let (certificate, id) = read_ca(folder)?;
         let mirrors = mirror_ids(folder)?.into_iter();
         let mirrors = mirrors.map(|id| {
@@ -287,7 +287,7 @@ impl Known {
         });
         let mirrors = mirrors.collect::<Result<_, _>>()?;
         let path = log_folder(folder, &id);
-        Ok(Known {
+        Ok(PublicParts {
             certificate,
             mirrors,
             log: LogReader::open(id, &path)?,

@@ -11,7 +11,7 @@ use std::thread;
 use clap::Args;
 use lastbyte::explain::site::of_today;
 use lastbyte::report::site as report;
-use lastbyte::results::Known;
+use lastbyte::results::Facts;
 use lastbyte_link::{counted, visible};
 use lastbyte_probe::Document;
 use serde::{Deserialize, Serialize};
@@ -80,7 +80,7 @@ fn is_begun(line: &[u8]) -> bool {
 }
 
 /// Lines of a file that are told to be wrong.
-const TOLD: usize = 20;
+const MOST_LINES: usize = 20;
 /// More than any file of sites has, in bytes.
 const MOST_SITES: u64 = 32 << 20;
 /// More than any file of results has, in bytes.
@@ -104,14 +104,14 @@ impl Fleet {
         file: &Path,
         ca: Option<&PathBuf>,
         manners: Manners,
-    ) -> Result<(Vec<Known>, Option<Failure>), Failure> {
+    ) -> Result<(Vec<Facts>, Option<Failure>), Failure> {
         let sites = sites(file, ca)?;
         let Some(results) = &self.results else {
             return Err(Failure::Usage(
                 "name a file for what is found with --results".to_owned(),
             ));
         };
-        let (kept, mut lines) = Kept::open(results)?;
+        let (kept, mut lines) = ResultsFile::open(results)?;
         lines.retain(|_, line| line.found.is_some());
         let left: Vec<_> = sites
             .iter()
@@ -184,7 +184,7 @@ impl Fleet {
                 counted(without, "site")
             ))
         });
-        Ok((documents.map(super::known).collect(), failure))
+        Ok((documents.map(super::facts).collect(), failure))
     }
 }
 
@@ -211,7 +211,7 @@ fn sites(file: &Path, ca: Option<&PathBuf>) -> Result<Vec<(String, Target)>, Fai
             }
             Err(problem) => {
                 all_wrong += 1;
-                if wrong.len() < TOLD {
+                if wrong.len() < MOST_LINES {
                     wrong.push(format!("line {number}: {}", visible(&problem)));
                 }
             }
@@ -238,11 +238,11 @@ fn sites(file: &Path, ca: Option<&PathBuf>) -> Result<Vec<(String, Target)>, Fai
 }
 
 /// The file of results: whole lines only.
-struct Kept(File);
+struct ResultsFile(File);
 
-impl Kept {
+impl ResultsFile {
     /// With what is in it.
-    fn open(path: &Path) -> Result<(Kept, BTreeMap<String, Line>), Failure> {
+    fn open(path: &Path) -> Result<(ResultsFile, BTreeMap<String, Line>), Failure> {
         let wrong = |error: io::Error| Failure::Usage(format!("can't write {path:?}: {error}"));
         if path.exists() && !path.is_file() {
             return Err(Failure::Usage(format!(
@@ -289,7 +289,7 @@ impl Kept {
             file.set_len(whole as u64).map_err(wrong)?;
             file.seek(io::SeekFrom::End(0)).map_err(wrong)?;
         }
-        Ok((Kept(file), lines))
+        Ok((ResultsFile(file), lines))
     }
 
     fn add(&mut self, line: &Line) -> io::Result<()> {

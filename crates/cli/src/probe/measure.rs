@@ -6,7 +6,7 @@ use std::time::Duration;
 use lastbyte::explain::site::{self, Chain};
 use lastbyte::explain::{self, Explanation, response};
 use lastbyte::report::site::Answer;
-use lastbyte::study::{Arm, ArmChain, Hosts, NamedNetwork, Parameter, Said};
+use lastbyte::study::{Arm, ArmChain, Hosts, NamedNetwork, Parameter, Settings};
 use lastbyte_exchange::HandshakeFlight;
 use lastbyte_link::{counted, format_duration, visible};
 use lastbyte_probe::{Certificate, Document};
@@ -58,8 +58,8 @@ fn arm(
         .map(|(key, value)| (*key, value.as_str()))
         .collect();
     let group = chain.group(document);
-    let of = |spec: ChainSpec, way: &Said| {
-        Arm::of_said(group, ArmChain::Made(spec), way)?.with_all(&besides)
+    let of = |spec: ChainSpec, way: &Settings| {
+        Arm::of_settings(group, ArmChain::Made(spec), way)?.with_all(&besides)
     };
     let alone = ChainSpec {
         intermediates: 0,
@@ -70,7 +70,7 @@ fn arm(
             certificate_bytes: Some(usize::try_from(bytes).ok()?),
             ..alone.clone()
         };
-        of(spec, &Said::default()).ok()
+        of(spec, &Settings::default()).ok()
     };
     let (arm, rest) = match padded(&sized, certificate, wanted) {
         Some(found) => found,

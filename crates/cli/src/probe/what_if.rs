@@ -8,7 +8,7 @@ use lastbyte::explain::site::{self, Chain, PathRate, TODAY, Users};
 use lastbyte::explain::{self, OwnChain, USUAL_GROUP};
 use lastbyte::reduce::{Reduction, Subject};
 use lastbyte::report::site::Answer;
-use lastbyte::study::{Arm, ArmChain, Cell, NamedNetwork, NoKeys, Said};
+use lastbyte::study::{Arm, ArmChain, Cell, NamedNetwork, NoKeys, Settings};
 use lastbyte_link::Rate;
 use lastbyte_pki::PemFiles;
 use lastbyte_probe::Document;
@@ -61,7 +61,7 @@ struct Other {
 #[derive(Clone, Debug)]
 enum Ways {
     /// As an arm says it: `delivery=elide/signal=trust-anchors`; whole, where nothing is said.
-    One(Said),
+    One(Settings),
     /// In every way to send less that there is.
     All,
 }
@@ -131,8 +131,8 @@ fn keys(text: &str) -> Result<Keys, String> {
 }
 
 /// How a chain comes, as somebody has written it.
-fn way_of(text: &str) -> Result<Said, String> {
-    let way = Said::keys_of(text).map_err(|error| match error {
+fn way_of(text: &str) -> Result<Settings, String> {
+    let way = Settings::keys_of(text).map_err(|error| match error {
         NoKeys::Word(word) => not_of_a_way(&word),
         NoKeys::Keys(problem) => problem.to_string(),
     })?;
@@ -140,11 +140,11 @@ fn way_of(text: &str) -> Result<Said, String> {
 }
 
 /// Whether an arm would take it, and it is of nothing but how a chain comes.
-fn check(way: &Said) -> Result<(), String> {
+fn check(way: &Settings) -> Result<(), String> {
     site::arm(USUAL_GROUP, way).map_err(|problem| problem.to_string())?;
     // What says how a delivery goes is nothing without it.
     let is_of_others = |(key, value): &(&str, &str)| {
-        let alone = Said::of_keys(&[(key, value)]);
+        let alone = Settings::of_keys(&[(key, value)]);
         *key != "delivery" && alone.is_ok_and(|alone| site::arm(USUAL_GROUP, &alone).is_ok())
     };
     match way.pairs().find(is_of_others) {
@@ -216,15 +216,15 @@ impl Other {
 }
 
 /// What an arm says of this way to send less, but for the stack; none where it changes what the chain holds.
-fn way(document: &Document, reduction: &Reduction) -> Option<Said> {
-    let whole = site::arm(explain::group(document), &Said::default()).ok()?;
+fn way(document: &Document, reduction: &Reduction) -> Option<Settings> {
+    let whole = site::arm(explain::group(document), &Settings::default()).ok()?;
     let less = reduction.apply(&whole).ok()?;
-    let way = less.said_unlike(&whole).without(&["hello"]);
+    let way = less.settings_unlike(&whole).without(&["hello"]);
     check(&way).ok().map(|()| way)
 }
 
 impl WhatIf {
-    pub(super) fn is_asked(&self) -> bool {
+    pub(super) fn is_given(&self) -> bool {
         !self.what_if.is_empty() || !self.what_if_pem.is_empty()
     }
 
@@ -235,7 +235,7 @@ impl WhatIf {
                 "{what} has nothing to compare: suppose a chain with --what-if ml-dsa-44,ml-dsa-65"
             )))
         };
-        match self.is_asked() {
+        match self.is_given() {
             false if self.measure => needs("--measure"),
             false if !self.networks.is_empty() => needs("--networks"),
             false if self.population.is_some() => needs("--population"),
@@ -255,7 +255,7 @@ impl WhatIf {
         document: &Document,
         notes: &mut Vec<String>,
     ) -> Result<Vec<Chain>, Failure> {
-        if !self.is_asked() {
+        if !self.is_given() {
             return Ok(Vec::new());
         }
         let Some(today) = site::today(document) else {
@@ -316,7 +316,7 @@ fn from_file(file: &Path, before: &[Chain]) -> Result<Chain, Failure> {
         name: file.display().to_string(),
         keys: None,
         group: None,
-        way: Said::default(),
+        way: Settings::default(),
         shown: OwnChain {
             certificates: own.certificates,
             // Of a key like the one that the site has, the signature that was seen: ECDSA's differ by a byte or two.

@@ -34,8 +34,8 @@ fn row<'a>(document: &'a Value, way: Option<&str>) -> &'a Value {
     let ranked = document["cells"][0]["ranked"].as_array().unwrap();
     // Whole chains of other stacks are there, too.
     let is_it = |row: &&Value| {
-        let is_asked = way.is_some() || row["arm"] == CHAIN;
-        row["way"].as_str() == way && row["clients"] == "ready" && is_asked
+        let is_given = way.is_some() || row["arm"] == CHAIN;
+        row["way"].as_str() == way && row["clients"] == "ready" && is_given
     };
     ranked.iter().find(is_it).unwrap()
 }

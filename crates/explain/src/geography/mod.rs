@@ -10,7 +10,8 @@ mod tests;
 mod users;
 
 pub use model::{
-    Aggregate, Distances, Geography, Known, OriginConnection, Question, RegionTimes, Setting, Way,
+    Aggregate, Distances, Geography, OriginConnection, Question, RegionTimes, RttSource, Setting,
+    Way,
 };
 pub use table::{Asymmetry, RttTable, Source};
 pub use users::{Place, Region, Users};

@@ -74,7 +74,7 @@ pub struct Question {
 
 /// Where an RTT is from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Known {
+pub enum RttSource {
     /// The file of regions.
     Users,
     /// The table of RTTs.
@@ -85,7 +85,7 @@ pub enum Known {
     Sum,
 }
 
-named!(Known, { Users => "users", Table => "table", Stated => "stated", Sum => "sum" });
+named!(RttSource, { Users => "users", Table => "table", Stated => "stated", Sum => "sum" });
 
 /// How far it is from where to where.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,11 +93,11 @@ pub struct Distances {
     /// The place of the edge.
     pub edge: String,
     /// From the users to the edge.
-    pub user_edge: (Duration, Known),
+    pub user_edge: (Duration, RttSource),
     /// From the edge to the origin.
-    pub edge_origin: (Duration, Known),
+    pub edge_origin: (Duration, RttSource),
     /// From the users to the origin, without an edge.
-    pub user_origin: (Duration, Known),
+    pub user_origin: (Duration, RttSource),
 }
 
 /// What comes of it.
@@ -235,7 +235,7 @@ fn ttfb(
     front(distances.user_edge.0)
         + match connection {
             OriginConnection::Cold => new_connection(back, back_wire, &question.back, behind),
-            OriginConnection::Warm => known_connection(back, &question.back, behind),
+            OriginConnection::Warm => open_connection(back, &question.back, behind),
             OriginConnection::Cached => Duration::ZERO,
         }
 }
@@ -247,7 +247,7 @@ fn new_connection(arm: &Arm, wire: &Exchange, cell: &Cell, rtt: Duration) -> Dur
 }
 
 /// A request after the handshake, with windows as at the beginning: that is where idleness takes them.
-fn known_connection(arm: &Arm, cell: &Cell, rtt: Duration) -> Duration {
+fn open_connection(arm: &Arm, cell: &Cell, rtt: Duration) -> Duration {
     let cell = over(cell, rtt);
     let no_handshake = Exchange::default();
     let times = expected(&no_handshake, &cell, arm.record_size, Compute::default());
@@ -267,17 +267,17 @@ fn over(cell: &Cell, rtt: Duration) -> Cell {
 fn is_stated(question: &Question, users: &Users, table: &RttTable) -> bool {
     let mut regions = users.regions.iter();
     !question.stated.is_empty()
-        && regions.any(|region| known_edge(question, region, table).is_none())
+        && regions.any(|region| measured_edge(question, region, table).is_none())
 }
 
 /// A region's RTT to its edge, if it was measured, with the place of the edge if that follows.
-fn known_edge<'a>(
+fn measured_edge<'a>(
     question: &'a Question,
     region: &'a Region,
     table: &RttTable,
-) -> Option<(Option<&'a str>, Duration, Known)> {
+) -> Option<(Option<&'a str>, Duration, RttSource)> {
     if let Some(rtt) = region.edge_rtt {
-        return Some((region.edge.as_deref(), rtt, Known::Users));
+        return Some((region.edge.as_deref(), rtt, RttSource::Users));
     }
     if table.source != Source::Own {
         return None;
@@ -290,7 +290,7 @@ fn known_edge<'a>(
         .iter()
         .filter_map(|edge| Some((edge.as_str(), table.get(&region.name, edge)?)));
     let (edge, rtt) = measured.min_by_key(|(_, rtt)| *rtt)?;
-    Some((Some(edge), rtt, Known::Table))
+    Some((Some(edge), rtt, RttSource::Table))
 }
 
 fn distances(
@@ -302,7 +302,7 @@ fn distances(
 ) -> Result<Distances, GeographyError> {
     let unknown = |problem: String| GeographyError::new(&users.file, None, problem);
     let name = &region.name;
-    let known = known_edge(question, region, table);
+    let known = measured_edge(question, region, table);
     let edge = match (known, &region.edge) {
         (Some((Some(edge), ..)), _) => edge,
         (_, Some(edge)) => edge,
@@ -319,7 +319,7 @@ fn distances(
     }
     let user_edge = match (known, stated) {
         (Some((_, rtt, known)), _) => (rtt, known),
-        (None, Some(rtt)) => (rtt, Known::Stated),
+        (None, Some(rtt)) => (rtt, RttSource::Stated),
         (None, None) => {
             return Err(unknown(format!(
                 "region {name:?} has no RTT to its edge {edge:?}: give it in a column edge_rtt, or state it, such as \
@@ -329,7 +329,7 @@ fn distances(
     };
     let origin = &question.origin;
     let edge_origin = match (table.get(edge, origin), question.within) {
-        (None, Some(within)) if edge == origin => (within, Known::Stated),
+        (None, Some(within)) if edge == origin => (within, RttSource::Stated),
         (None, None) if edge == origin && table.knows(origin) => {
             return Err(GeographyError::new(
                 &table.file,
@@ -340,16 +340,16 @@ fn distances(
                 ),
             ));
         }
-        _ => (table.need(edge, origin)?, Known::Table),
+        _ => (table.need(edge, origin)?, RttSource::Table),
     };
     let measured = match table.source {
         Source::Own => table.get(name, origin),
         Source::Azure => None,
     };
     let user_origin = match (region.origin_rtt, measured) {
-        (Some(rtt), _) => (rtt, Known::Users),
-        (None, Some(rtt)) => (rtt, Known::Table),
-        (None, None) => (user_edge.0 + edge_origin.0, Known::Sum),
+        (Some(rtt), _) => (rtt, RttSource::Users),
+        (None, Some(rtt)) => (rtt, RttSource::Table),
+        (None, None) => (user_edge.0 + edge_origin.0, RttSource::Sum),
     };
     Ok(Distances {
         edge: edge.to_owned(),

@@ -137,18 +137,18 @@ fn distances_are_measured_stated_or_sums_in_this_order() {
     assert_eq!(
         user_edge,
         [
-            (ms(12), Known::Table),
-            (Duration::from_micros(7_500), Known::Users),
-            (ms(60), Known::Stated)
+            (ms(12), RttSource::Table),
+            (Duration::from_micros(7_500), RttSource::Users),
+            (ms(60), RttSource::Stated)
         ]
     );
     let user_origin: Vec<_> = far.iter().map(|far| far.user_origin).collect();
     assert_eq!(
         user_origin,
         [
-            (ms(115), Known::Table),
-            (ms(99), Known::Users),
-            (ms(150), Known::Sum)
+            (ms(115), RttSource::Table),
+            (ms(99), RttSource::Users),
+            (ms(150), RttSource::Sum)
         ]
     );
 }
@@ -191,7 +191,7 @@ fn what_is_not_known_is_refused_with_both_ends() {
     };
     let stated = answer(stated, within, TABLE);
     let far = &stated.settings[0].regions[0].distances;
-    assert_eq!(far.edge_origin, (ms(1), Known::Stated));
+    assert_eq!(far.edge_origin, (ms(1), RttSource::Stated));
     let other = Question {
         edges: vec!["Paris".to_owned()],
         ..question(&[CLASSICAL])

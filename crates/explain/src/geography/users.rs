@@ -192,9 +192,9 @@ fn region(columns: &[Column], cells: &[String]) -> Result<Region, PlaceProblem> 
 
 fn weight(cell: &str) -> Result<f64, PlaceProblem> {
     /// More than there are people, and what has a place in a table.
-    const KNOWN: RangeInclusive<f64> = 1e-6..=1e15;
+    const WEIGHTS: RangeInclusive<f64> = 1e-6..=1e15;
     let number = number(cell)?.parse::<f64>().ok();
-    let number = number.filter(|number| *number == 0.0 || KNOWN.contains(number));
+    let number = number.filter(|number| *number == 0.0 || WEIGHTS.contains(number));
     number.ok_or_else(|| PlaceProblem::Weight(cell.to_owned()))
 }
 

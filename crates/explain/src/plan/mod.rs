@@ -14,7 +14,7 @@ use std::sync::Arc;
 pub use self::arithmetic::{Arithmetic, Calculated, OnWire, calculated};
 pub use self::because::{Because, Cause};
 pub use self::lever::{About, Amounts, Lever, Unpulled};
-pub use self::tale::{FELT, Gain, Tale};
+pub use self::tale::{Gain, NOTICEABLE, Tale};
 pub use self::usual::{USUAL, Usual, path as usual_path, population as usual_population};
 use lastbyte_results::{Row, Sample};
 use lastbyte_study::{Arm, Cell, Population};

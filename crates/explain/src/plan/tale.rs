@@ -7,7 +7,7 @@ use super::{About, Arithmetic, Cause, Lever, Measured, Plan};
 use lastbyte_results::{ComparedSide, Estimate, Metric, Percentile, Step, Waiting, waiting};
 
 /// How much longer a wait is that people notice.
-pub const FELT: Step = Step::Milliseconds(20);
+pub const NOTICEABLE: Step = Step::Milliseconds(20);
 
 /// What the measured settings tell.
 #[derive(Clone, Debug)]
@@ -16,7 +16,7 @@ pub struct Tale {
     pub metric: Metric,
     /// How much longer connections wait as planned than today: all, and each class, the largest first.
     pub planned: Vec<Waiting>,
-    /// Why those wait that wait longer by [`FELT`]: all, and each class, the largest first. None where arithmetic does not know
+    /// Why those wait that wait longer by [`NOTICEABLE`]: all, and each class, the largest first. None where arithmetic does not know
     /// the chains.
     pub causes: Vec<Cause>,
     /// Levers alone, what gains most first: those about certificates, and then those about paths.
@@ -120,7 +120,7 @@ impl Tale {
     ) {
         let [today, planned] = [&arithmetic.today, &arithmetic.planned];
         let flights = [today, planned].map(|one| one.flights.as_slice());
-        self.causes = causes(self.metric, FELT, alone, flights);
+        self.causes = causes(self.metric, NOTICEABLE, alone, flights);
         let [today, planned] = [&today.measured, &planned.measured];
         let only = arithmetic.levers.iter().filter(|(lever, _)| {
             let mut measured = self.levers.iter();

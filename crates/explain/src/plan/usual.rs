@@ -57,14 +57,14 @@ pub fn population(own: &str, folder: &Path) -> Result<(Population, Vec<Usual>), 
         "" => None,
         _ => Some(read(own, folder)?),
     };
-    let is_said = |usual: &&Usual| match (&own_population, usual.key.parse()) {
+    let is_given = |usual: &&Usual| match (&own_population, usual.key.parse()) {
         (None, _) => false,
         (Some(population), Ok(parameter)) => population.draws(parameter),
         (Some(population), Err(_)) => population.draws_sessions(),
     };
     let usual: Vec<Usual> = USUAL
         .iter()
-        .filter(|usual| !is_said(usual))
+        .filter(|usual| !is_given(usual))
         .copied()
         .collect();
     let beside: Vec<String> = usual

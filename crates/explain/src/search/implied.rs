@@ -42,7 +42,10 @@ pub fn implied(search: &Search, published: &PublishedEdges) -> Vec<Implied> {
     ];
     let mut cells: Vec<&Cell> = Vec::new();
     for cell in &search.experiment.cells {
-        if !cells.iter().any(|known| known.initcwnd == cell.initcwnd) {
+        if !cells
+            .iter()
+            .any(|times_by_size| times_by_size.initcwnd == cell.initcwnd)
+        {
             cells.push(cell);
         }
     }

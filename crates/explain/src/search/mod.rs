@@ -25,7 +25,7 @@ use lastbyte_sizes::{Message, framing};
 use thiserror::Error;
 
 use self::change::{Size, changes};
-use self::steps::{Known, Stepping};
+use self::steps::{Stepping, TimesBySize};
 use crate::{NotWalked, Unknown, check, wire_with};
 use lastbyte_results::{Dataset, FolderError, Row, Sample, Validity, expected, file_name};
 use lastbyte_study::search::is_possible;
@@ -195,7 +195,9 @@ impl Searched {
         let steps = |is_led: bool| {
             self.open(|cell, arm, index| {
                 if leaders.contains(&cell) != is_led {
-                    self.stepping(cell, arm, index, |asked, known| asked.next(known))
+                    self.stepping(cell, arm, index, |asked, times_by_size| {
+                        asked.next(times_by_size)
+                    })
                 } else {
                     Vec::new()
                 }
@@ -234,8 +236,8 @@ impl Searched {
         let Some((cell, bytes)) = measure.parse().ok().zip(bytes) else {
             return;
         };
-        let is_it = |known: &Arm| {
-            known
+        let is_it = |times_by_size: &Arm| {
+            times_by_size
                 .padded(bytes)
                 .is_some_and(|padded| padded.label == arm.label)
         };
@@ -299,7 +301,7 @@ impl Searched {
         cell: usize,
         of: &Arm,
         arm: usize,
-        ask: fn(&Stepping<'_>, &Known) -> T,
+        ask: fn(&Stepping<'_>, &TimesBySize) -> T,
     ) -> T {
         let Some(in_cell) = self
             .cells()
@@ -312,7 +314,9 @@ impl Searched {
         let hints = if leader == cell {
             Vec::new()
         } else {
-            self.stepping(leader, of, arm, |asked, known| asked.steps(known))
+            self.stepping(leader, of, arm, |asked, times_by_size| {
+                asked.steps(times_by_size)
+            })
         };
         let hints: Vec<usize> = hints.into_iter().map(|(below, _)| below).collect();
         let stepping = Stepping {
@@ -320,7 +324,7 @@ impl Searched {
             is_possible: &|bytes| is_possible(of, bytes),
             hints: &hints,
         };
-        ask(&stepping, &self.known(cell, arm))
+        ask(&stepping, &self.times_by_size(cell, arm))
     }
 
     /// A round of these points: a measure for each cell, named by its number.
@@ -381,7 +385,7 @@ impl Searched {
     }
 
     /// The time of each size: the median of connections with the usual signature, or of all if none has it.
-    fn known(&self, cell: usize, arm: usize) -> Known {
+    fn times_by_size(&self, cell: usize, arm: usize) -> TimesBySize {
         let verify = self.usual_verify(arm);
         let time = |connections: &[Connection]| {
             let usual = |connection: &&Connection| connection.verify == verify;
@@ -402,8 +406,8 @@ impl Searched {
         let mut found = Vec::new();
         for (cell, in_cell) in self.cells().iter().enumerate() {
             for (arm, of) in self.search.experiment.arms.iter().enumerate() {
-                let known = self.known(cell, arm);
-                if known.is_empty() {
+                let times_by_size = self.times_by_size(cell, arm);
+                if times_by_size.is_empty() {
                     continue;
                 }
                 found.push(Found {
@@ -414,8 +418,8 @@ impl Searched {
                     } else {
                         Edges::Exact(self.edges(cell, of, arm))
                     },
-                    arithmetic: self.computed(in_cell, of, arm, &known),
-                    line: known.into_iter().collect(),
+                    arithmetic: self.computed(in_cell, of, arm, &times_by_size),
+                    line: times_by_size.into_iter().collect(),
                 });
             }
         }
@@ -423,9 +427,11 @@ impl Searched {
     }
 
     fn edges(&self, cell: usize, of: &Arm, arm: usize) -> Vec<Edge> {
-        let known = self.known(cell, arm);
-        let steps = self.stepping(cell, of, arm, |asked, known| asked.steps(known));
-        let time = |bytes| known.get(&bytes).copied().flatten();
+        let times_by_size = self.times_by_size(cell, arm);
+        let steps = self.stepping(cell, of, arm, |asked, times_by_size| {
+            asked.steps(times_by_size)
+        });
+        let time = |bytes| times_by_size.get(&bytes).copied().flatten();
         let edge = |(below, above): (usize, usize)| Edge {
             below: self.on_wire(cell, arm, below),
             above: self.on_wire(cell, arm, above),
@@ -508,9 +514,12 @@ impl Searched {
         cell: &Cell,
         of: &Arm,
         arm: usize,
-        known: &Known,
+        times_by_size: &TimesBySize,
     ) -> Result<Vec<Computed>, NoArithmetic> {
-        let bounds = known.keys().next().zip(known.keys().next_back());
+        let bounds = times_by_size
+            .keys()
+            .next()
+            .zip(times_by_size.keys().next_back());
         let (first, last) = bounds.ok_or(NoArithmetic::NothingMeasured)?;
         let verify = match self.usual_verify(arm) {
             0 => None,

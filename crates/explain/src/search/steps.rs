@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// What is known of a function: sizes, each with its time, or none where there is none.
-pub(super) type Known = BTreeMap<usize, Option<Duration>>;
+pub(super) type TimesBySize = BTreeMap<usize, Option<Duration>>;
 
 /// A function that may step.
 pub(super) struct Stepping<'a> {
@@ -18,15 +18,15 @@ pub(super) struct Stepping<'a> {
 
 impl Stepping<'_> {
     /// The sizes that must be looked at to come nearer to each step; none when all are known to the byte.
-    pub(super) fn next(&self, known: &Known) -> Vec<usize> {
-        let open = self.differing(known);
+    pub(super) fn next(&self, times_by_size: &TimesBySize) -> Vec<usize> {
+        let open = self.differing(times_by_size);
         let sizes = open.flat_map(|(low, high)| self.between(low, high));
         sizes.collect()
     }
 
     /// The steps, each between two sizes that have none between them, if [`Stepping::next`] has none for them.
-    pub(super) fn steps(&self, known: &Known) -> Vec<(usize, usize)> {
-        let closed = self.differing(known);
+    pub(super) fn steps(&self, times_by_size: &TimesBySize) -> Vec<(usize, usize)> {
+        let closed = self.differing(times_by_size);
         closed
             .filter(|(low, high)| self.between(*low, *high).is_empty())
             .collect()
@@ -38,23 +38,24 @@ impl Stepping<'_> {
         first: impl IntoIterator<Item = usize>,
         mut time: impl FnMut(usize) -> Option<Duration>,
     ) -> Vec<(usize, usize)> {
-        let mut known: Known = first.into_iter().map(|size| (size, time(size))).collect();
+        let mut times_by_size: TimesBySize =
+            first.into_iter().map(|size| (size, time(size))).collect();
         loop {
-            let next = self.next(&known);
+            let next = self.next(&times_by_size);
             if next.is_empty() {
-                return self.steps(&known);
+                return self.steps(&times_by_size);
             }
-            known.extend(next.into_iter().map(|size| (size, time(size))));
+            times_by_size.extend(next.into_iter().map(|size| (size, time(size))));
         }
     }
 
     /// Neighbours between which there is a step.
-    fn differing(&self, known: &Known) -> impl Iterator<Item = (usize, usize)> {
+    fn differing(&self, times_by_size: &TimesBySize) -> impl Iterator<Item = (usize, usize)> {
         let differ = |one: Option<Duration>, other: Option<Duration>| match (one, other) {
             (Some(one), Some(other)) => one.abs_diff(other) > self.threshold,
             (one, other) => one.is_some() != other.is_some(),
         };
-        let pairs = known.iter().zip(known.iter().skip(1));
+        let pairs = times_by_size.iter().zip(times_by_size.iter().skip(1));
         let pairs = pairs.filter(move |((_, low), (_, high))| differ(**low, **high));
         pairs.map(|((low, _), (high, _))| (*low, *high))
     }

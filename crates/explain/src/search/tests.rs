@@ -78,14 +78,14 @@ fn a_slope_has_no_edge() {
 
 #[test]
 fn sizes_that_no_chain_has_are_passed_over() {
-    let known = |far: usize| Known::from([(0, Some(MS)), (far, Some(MS * 100))]);
+    let times_by_size = |far: usize| TimesBySize::from([(0, Some(MS)), (far, Some(MS * 100))]);
     let stepping = Stepping {
         threshold: MS,
         is_possible: &|size| !(4..=8).contains(&size),
         hints: &[],
     };
-    assert_eq!(stepping.next(&known(12)), [3]);
-    let closed = Known::from([(3, Some(MS)), (9, Some(MS * 100))]);
+    assert_eq!(stepping.next(&times_by_size(12)), [3]);
+    let closed = TimesBySize::from([(3, Some(MS)), (9, Some(MS * 100))]);
     assert!(stepping.next(&closed).is_empty());
     assert_eq!(stepping.steps(&closed), [(3, 9)]);
 }

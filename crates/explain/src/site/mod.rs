@@ -11,7 +11,9 @@ use lastbyte_exchange::HandshakeFlight;
 use lastbyte_link::{Direction, Link, Rate};
 use lastbyte_probe::{Document, Edge, Left};
 use lastbyte_sizes::{Group, Keys, Message, PemFiles};
-use lastbyte_study::{Arm, ArmChain, ArmProblem, Cell, NamedNetwork, Parameter, Said, StudyFolder};
+use lastbyte_study::{
+    Arm, ArmChain, ArmProblem, Cell, NamedNetwork, Parameter, Settings, StudyFolder,
+};
 
 use crate::{
     Explanation, OwnChain, SUPPOSED, explain_own, group, initial_window, payload, response,
@@ -37,12 +39,12 @@ pub struct Chain {
     /// The key exchange that is supposed in the place of the one that was seen.
     pub group: Option<Group>,
     /// How it comes, as an arm says it; whole, where nothing is said.
-    pub way: Said,
+    pub way: Settings,
 }
 
 impl Chain {
     /// The same, coming so.
-    pub fn delivered(&self, way: &Said) -> Chain {
+    pub fn delivered(&self, way: &Settings) -> Chain {
         let name = if way.is_empty() {
             self.name.clone()
         } else {
@@ -77,7 +79,7 @@ pub fn today(document: &Document) -> Option<Chain> {
         shown: OwnChain::seen(document)?,
         keys: None,
         group: None,
-        way: Said::default(),
+        way: Settings::default(),
     })
 }
 
@@ -90,7 +92,7 @@ pub fn with(document: &Document, keys: impl Into<Keys>) -> Option<Chain> {
         shown: OwnChain::supposed(document, keys)?,
         keys: Some(keys),
         group: None,
-        way: Said::default(),
+        way: Settings::default(),
     })
 }
 
@@ -175,7 +177,7 @@ pub fn window(document: &Document) -> u32 {
 
 /// What an arm says besides where the server sent a HelloRetryRequest; none where it did not.
 pub fn key_share(document: &Document, chain: &Chain) -> Option<(&'static str, String)> {
-    let arm = arm(chain.group(document), &Said::default());
+    let arm = arm(chain.group(document), &Settings::default());
     let arm = arm.map(|arm| chain.connecting(document, arm));
     let share = arm.ok().and_then(|arm| arm.key_shares.first().copied());
     let share = share.filter(|_| document.tls.hello_retry)?;
@@ -187,9 +189,9 @@ pub fn key_share(document: &Document, chain: &Chain) -> Option<(&'static str, St
 /// # Errors
 ///
 /// When no chain of a server can come so.
-pub fn arm(group: Group, way: &Said) -> Result<Arm, ArmProblem> {
+pub fn arm(group: Group, way: &Settings) -> Result<Arm, ArmProblem> {
     let server = ArmChain::Pem(PemFiles::new("server.example:443"));
-    Arm::of_said(group, server, way)
+    Arm::of_settings(group, server, way)
 }
 
 /// What arithmetic says of a chain over these cells.
@@ -267,7 +269,7 @@ pub fn one_certificate(name: &str, bytes: usize) -> Chain {
         name: name.to_owned(),
         keys: name.parse::<KeyAlgorithm>().ok().map(Keys::from),
         group: None,
-        way: Said::default(),
+        way: Settings::default(),
         shown: OwnChain {
             certificates: vec![bytes],
             signature: KeyAlgorithm::EcdsaP256.into(),

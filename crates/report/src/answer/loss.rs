@@ -2,8 +2,8 @@
 
 use lastbyte_link::Loss;
 
-use super::tail::asked;
-use super::{Difference, Differences, Told, place};
+use super::tail::metrics_of;
+use super::{Difference, Differences, Shown, place};
 use crate::thresholds::WORTH_PART_OF_COST;
 use lastbyte_results::number::{interval, percent};
 use lastbyte_results::{CellSummary, Metric, Percent, Percentile, Summary};
@@ -43,7 +43,7 @@ pub(super) fn loss(summary: &Summary, label: &str, percentile: Percentile) -> Op
     if !is_compared(summary) {
         return None;
     }
-    let [(handshake, all), (last, cells)] = asked(summary);
+    let [(handshake, all), (last, cells)] = metrics_of(summary);
     let clause = |cells: &[&CellSummary], metric: Metric| {
         let known = Differences::new(cells, label, metric, percentile, summary.critical)?;
         let lossy = known.measured.iter().filter(|one| one.cell.cell.has_loss());
@@ -53,7 +53,7 @@ pub(super) fn loss(summary: &Summary, label: &str, percentile: Percentile) -> Op
             Some((lossy, without, then(lossy, without)))
         });
         let pairs: Vec<_> = pairs.collect();
-        (!pairs.is_empty()).then(|| told(&pairs))
+        (!pairs.is_empty()).then(|| cost_clause(&pairs))
     };
     let handshake = format!("the handshake {}", clause(&all, handshake)?);
     let clauses = match clause(&cells, last) {
@@ -73,15 +73,15 @@ pub(super) fn loss(summary: &Summary, label: &str, percentile: Percentile) -> Op
 }
 
 fn then(lossy: &Difference<'_>, without: &Difference<'_>) -> Then {
-    let (low, high) = match (lossy.told, lossy.interval.low, lossy.interval.high) {
-        (Told::Shown, Some(low), Some(high)) => (low.0, high.0),
+    let (low, high) = match (lossy.shown, lossy.interval.low, lossy.interval.high) {
+        (Shown::Shown, Some(low), Some(high)) => (low.0, high.0),
         _ => return Then::Hidden,
     };
     let own = without.increase.0;
     let near = WORTH_PART_OF_COST * own.abs();
     match lossy.increase.0 > own + near {
         true if low > own.max(0.0) => Then::More,
-        _ if without.told == Told::Shown && (low - near..=high + near).contains(&own) => {
+        _ if without.shown == Shown::Shown && (low - near..=high + near).contains(&own) => {
             Then::AsMuch
         }
         _ => Then::Other,
@@ -89,7 +89,7 @@ fn then(lossy: &Difference<'_>, without: &Difference<'_>) -> Then {
 }
 
 /// `costs as much`, or more, with what it costs there.
-fn told(pairs: &[(&Difference<'_>, &Difference<'_>, Then)]) -> String {
+fn cost_clause(pairs: &[(&Difference<'_>, &Difference<'_>, Then)]) -> String {
     let signed = |increase: Percent| {
         if increase.0 < 0.0 {
             percent(increase)
@@ -100,9 +100,9 @@ fn told(pairs: &[(&Difference<'_>, &Difference<'_>, Then)]) -> String {
     let place_of = |(lossy, ..): &&(&Difference<'_>, &Difference<'_>, Then)| place(lossy.cell);
     let of = |wanted: fn(&Then) -> bool| pairs.iter().filter(move |(_, _, then)| wanted(then));
     let more = of(|then| matches!(then, Then::More)).map(|(lossy, without, _)| {
-        let without = match without.told {
-            Told::Shown => format!(" and not {}", signed(without.increase)),
-            Told::NotShown | Told::Unknown => String::new(),
+        let without = match without.shown {
+            Shown::Shown => format!(" and not {}", signed(without.increase)),
+            Shown::NotShown | Shown::Unknown => String::new(),
         };
         format!(
             "at {} ({} {}{without})",

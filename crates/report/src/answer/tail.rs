@@ -1,8 +1,8 @@
 //! What the slowest connections wait, where that is another finding than the median.
 
-use super::{Difference, Differences, Told, last, place};
+use super::{Difference, Differences, Shown, last, place};
 use crate::text;
-use crate::thresholds::{FELT_MS, WORTH_MORE};
+use crate::thresholds::{NOTICEABLE_MS, WORTH_MORE};
 use lastbyte_results::number::{difference_digits, percent};
 use lastbyte_results::{CellSummary, Metric, Percent, Percentile, Summary};
 
@@ -10,7 +10,7 @@ use lastbyte_results::{CellSummary, Metric, Percent, Percentile, Summary};
 /// that was asked for tells nothing else than `representative`.
 pub(super) fn tail(summary: &Summary, label: &str, representative: Percentile) -> Option<String> {
     let latest = *summary.percentiles.iter().max()?;
-    let asked = asked(summary);
+    let asked = metrics_of(summary);
     let worse = asked.into_iter().flat_map(|(metric, cells)| {
         let at = |percentile| Differences::new(&cells, label, metric, percentile, summary.critical);
         let known = at(representative);
@@ -20,7 +20,7 @@ pub(super) fn tail(summary: &Summary, label: &str, representative: Percentile) -
             let usual = known.as_ref().and_then(|known| known.of_cell(one.cell));
             // The whole interval lies beyond what the median tells, by what people notice.
             let usual = usual.map_or(0.0, |usual| of_before(usual, usual.increase).max(0.0));
-            let is_worse = certain >= FELT_MS + usual && certain >= WORTH_MORE * usual;
+            let is_worse = certain >= NOTICEABLE_MS + usual && certain >= WORTH_MORE * usual;
             is_worse.then_some((certain, metric, one))
         });
         worse.collect::<Vec<_>>()
@@ -50,7 +50,7 @@ pub(super) fn tail(summary: &Summary, label: &str, representative: Percentile) -
 }
 
 /// Handshakes, and what connections come to at last, each with the cells that have it.
-pub(super) fn asked(summary: &Summary) -> [(Metric, Vec<&CellSummary>); 2] {
+pub(super) fn metrics_of(summary: &Summary) -> [(Metric, Vec<&CellSummary>); 2] {
     let (last, cells_to_its_end, _) = last(summary);
     [
         (Metric::Handshake, summary.cells.iter().collect()),
@@ -65,15 +65,15 @@ fn hidden(
     representative: Percentile,
     latest: Percentile,
 ) -> Option<String> {
-    let [_, (metric, mut cells)] = asked(summary);
+    let [_, (metric, mut cells)] = metrics_of(summary);
     cells.retain(|cell| cell.cell.has_loss() || cell.cell.has_jitter());
-    let told = |percentile| {
+    let shown = |percentile| {
         let all = Differences::new(&cells, label, metric, percentile, summary.critical)?;
-        Some(all.measured.iter().map(|one| one.told).collect::<Vec<_>>())
+        Some(all.measured.iter().map(|one| one.shown).collect::<Vec<_>>())
     };
-    let (usual, latest_told) = (told(representative)?, told(latest)?);
+    let (usual, latest_told) = (shown(representative)?, shown(latest)?);
     let is_hidden =
-        usual.contains(&Told::Shown) && latest_told.iter().all(|told| *told == Told::NotShown);
+        usual.contains(&Shown::Shown) && latest_told.iter().all(|shown| *shown == Shown::NotShown);
     is_hidden.then(|| {
         format!(
             "At {latest}, no difference was shown in the {} where packets are lost or late: luck decides more there than {label} \
@@ -91,6 +91,6 @@ fn of_before(one: &Difference<'_>, increase: Percent) -> f64 {
 
 /// How much later it is for certain. `None` of what may be no later.
 fn certain_ms(one: &Difference<'_>) -> Option<f64> {
-    let low = one.interval.low.filter(|_| one.told == Told::Shown)?;
+    let low = one.interval.low.filter(|_| one.shown == Shown::Shown)?;
     (low > Percent(0.0)).then(|| of_before(one, low))
 }

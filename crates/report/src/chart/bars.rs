@@ -105,7 +105,7 @@ impl Drawing for Bars {
         let wide = (step * 0.8 / most.unwrap_or(1).max(1) as f64).min(44.0);
         let has_room = self
             .parts()
-            .all(|part| text_width(&told(part.value)) <= wide - 2.0);
+            .all(|part| text_width(&label_of(part.value)) <= wide - 2.0);
         let is_alone =
             bars().all(|bar| bar.parts.len() == 1 && bar.theirs.iter().all(Option::is_none));
         // What looks alike one after the other, which makes it one path.
@@ -130,7 +130,7 @@ impl Drawing for Bars {
                         .closed()
                         .map_or(part.value, |[_, high]| high.max(part.value));
                     let text = y.place(top.max(0.0)) - 5.0;
-                    svg.text("mut middle", left + wide / 2.0, text, &told(part.value));
+                    svg.text("mut middle", left + wide / 2.0, text, &label_of(part.value));
                 }
             }
         }
@@ -196,7 +196,7 @@ fn draw_theirs(svg: &mut Svg, bar: &Bar, [left, wide]: [f64; 2], y: &Scale) {
 }
 
 /// `0.4`, `36`, `1204`
-fn told(value: f64) -> String {
+fn label_of(value: f64) -> String {
     let text = match value.abs() {
         9.95.. => format!("{value:.0}"),
         _ => format!("{value:.1}"),

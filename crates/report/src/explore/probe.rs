@@ -197,7 +197,7 @@ impl Probe {
     /// An arm whose handshake is as this server's are.
     pub(super) fn as_seen(&self, arm: Arm) -> Arm {
         match self.hello_retry {
-            HelloRetry::Yes => explain::asked_again(arm),
+            HelloRetry::Yes => explain::with_retry(arm),
             HelloRetry::No => arm,
         }
     }

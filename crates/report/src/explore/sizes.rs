@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::Probe;
 use lastbyte_explain::{self as explain, Unknown, explain_own, message_on_wire};
 use lastbyte_results::reduce::{Reduction, Subject};
-use lastbyte_study::{Arm, ArmChain, Said};
+use lastbyte_study::{Arm, ArmChain, Settings};
 
 /// The most bytes of a Certificate message that a page asks for. Nearly all sizes up to there can be made.
 const MOST_CERTIFICATE: usize = 60_000;
@@ -41,15 +41,15 @@ const WHOLE: [(&[(&str, &str)], &str); 4] = [
 pub(super) struct Way {
     /// What the arm says; for a page, with strokes before each key.
     #[serde(serialize_with = "with_strokes")]
-    key: Said,
+    key: Settings,
     /// In words.
     pub(super) words: String,
     /// The stack that measures it, if that is not OpenSSL: what both arms of a comparison have to say besides.
     #[serde(serialize_with = "with_strokes")]
-    stack: Said,
+    stack: Settings,
 }
 
-fn with_strokes<S: serde::Serializer>(said: &Said, serializer: S) -> Result<S::Ok, S::Error> {
+fn with_strokes<S: serde::Serializer>(said: &Settings, serializer: S) -> Result<S::Ok, S::Error> {
     if said.is_empty() {
         serializer.serialize_str("")
     } else {
@@ -61,22 +61,22 @@ fn with_strokes<S: serde::Serializer>(said: &Said, serializer: S) -> Result<S::O
 fn ways() -> Vec<Way> {
     let whole = WHOLE.into_iter().filter_map(|(key, words)| {
         Some(Way {
-            key: Said::of_keys(key).ok()?,
+            key: Settings::of_keys(key).ok()?,
             words: words.to_owned(),
-            stack: Said::default(),
+            stack: Settings::default(),
         })
     });
     let less = Reduction::ALL.into_iter().filter_map(|reduction| {
         let usual = usual()?;
         let usual = Some(usual).filter(|_| reduction.subject == Subject::Chain)?;
         let arm = reduction.apply(&reduction.whole(&usual).ok()?).ok()?;
-        let (stack, key) = arm.said_unlike(&usual).parted(&["stack"]);
+        let (stack, key) = arm.settings_unlike(&usual).parted(&["stack"]);
         let way = Way {
             key,
             words: format!("{}: {}", reduction.name, reduction.words),
             stack,
         };
-        sizes(&usual.with_said(&way.key).ok()?).map(|_| way)
+        sizes(&usual.with_settings(&way.key).ok()?).map(|_| way)
     });
     whole.chain(less).collect()
 }
@@ -159,8 +159,8 @@ impl Sizes {
         };
         let groups = Group::ALL.into_iter().filter_map(|group| {
             let (wire, arm) = hellos(group)?;
-            let asked_again = wire.sent(HandshakeFlight::HelloRetryRequest) > 0;
-            let share = arm.key_shares.first().filter(|_| asked_again);
+            let with_retry = wire.sent(HandshakeFlight::HelloRetryRequest) > 0;
+            let share = arm.key_shares.first().filter(|_| with_retry);
             Some(GroupSizes {
                 name: group.name(),
                 client_hello: wire.sent(HandshakeFlight::ClientHello),
@@ -268,9 +268,10 @@ impl ChainSizes {
     fn new(spec: &ChainSpec, usual: &Exchange, ways: &[Way]) -> Option<ChainSizes> {
         let (group, _) = USUAL;
         let name = spec.to_string();
-        let coming =
-            |spec: ChainSpec, key: &Said| Arm::of_said(group, ArmChain::Made(spec), key).ok();
-        let of_way = |key: &Said| -> Option<(WaySizes, Exchange)> {
+        let coming = |spec: ChainSpec, key: &Settings| {
+            Arm::of_settings(group, ArmChain::Made(spec), key).ok()
+        };
+        let of_way = |key: &Settings| -> Option<(WaySizes, Exchange)> {
             let wire = sizes(&coming(spec.clone(), key)?)?;
             let padded = ChainSpec {
                 certificate_bytes: Some(MOST_CERTIFICATE),

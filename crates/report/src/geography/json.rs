@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-use lastbyte_explain::geography::{Aggregate, Geography, Known, RegionTimes, RttTable, Setting};
+use lastbyte_explain::geography::{
+    Aggregate, Geography, RegionTimes, RttSource, RttTable, Setting,
+};
 
 /// What [`json()`] and [`table_json`] write, as JSON Schema.
 pub const SCHEMA: &str = include_str!("../../schemas/rtt-1.schema.json");
@@ -86,7 +88,7 @@ fn region(geography: &Geography, one: &RegionTimes) -> Value {
         distances,
         ttfb,
     } = one;
-    let rtt = |(rtt, known): (Duration, Known)| json!({ "rtt_ns": nanoseconds(rtt), "from": known.name() });
+    let rtt = |(rtt, known): (Duration, RttSource)| json!({ "rtt_ns": nanoseconds(rtt), "from": known.name() });
     let ttfb = ttfb.iter().map(|times| {
         let times = geography.ways.iter().zip(times);
         let times = times.map(|(way, time)| (way.name().to_owned(), json!(nanoseconds(*time))));

@@ -16,7 +16,7 @@ use lastbyte_link::format_duration;
 
 use super::layout::{Field, Line, Role, Screen, set};
 use lastbyte_explain::geography::{
-    Aggregate, Geography, Known, OriginConnection, RttTable, Setting, Source, Way,
+    Aggregate, Geography, OriginConnection, RttSource, RttTable, Setting, Source, Way,
 };
 use lastbyte_results::number::{millisecond_digits, milliseconds};
 
@@ -58,10 +58,10 @@ fn head<'a>(label: &str, cells: impl IntoIterator<Item = &'a str>) -> Line {
 }
 
 /// An RTT, and what it is where it was not measured.
-fn told((rtt, known): (Duration, Known)) -> String {
+fn rtt_text((rtt, known): (Duration, RttSource)) -> String {
     match known {
-        Known::Users | Known::Table => milliseconds(rtt),
-        Known::Stated | Known::Sum => format!("{known} {}", milliseconds(rtt)),
+        RttSource::Users | RttSource::Table => milliseconds(rtt),
+        RttSource::Stated | RttSource::Sum => format!("{known} {}", milliseconds(rtt)),
     }
 }
 
@@ -76,9 +76,9 @@ fn distances(geography: &Geography, setting: &Setting) -> Vec<Line> {
         let far = &region.distances;
         let cells = [
             far.edge.clone(),
-            told(far.user_edge),
-            told(far.edge_origin),
-            told(far.user_origin),
+            rtt_text(far.user_edge),
+            rtt_text(far.edge_origin),
+            rtt_text(far.user_origin),
         ];
         let users = region.region.users.map(|users| users.to_string());
         lines.push(row(&region.region.name, users.into_iter().chain(cells)));
@@ -165,16 +165,16 @@ fn notes(geography: &Geography, table: &RttTable) -> Vec<String> {
         });
     }
     let regions = || geography.settings.iter().flat_map(|one| &one.regions);
-    let known = |known: Known| {
+    let known = |known: RttSource| {
         regions().any(|region| {
             let far = &region.distances;
             [far.user_edge.1, far.edge_origin.1, far.user_origin.1].contains(&known)
         })
     };
-    if known(Known::Stated) {
+    if known(RttSource::Stated) {
         notes.push("stated: not measured.".to_owned());
     }
-    if known(Known::Sum) {
+    if known(RttSource::Sum) {
         notes.push("sum: not measured; to the edge and from there to the origin.".to_owned());
     }
     if table.source == Source::Azure {
@@ -221,11 +221,11 @@ pub fn table(table: &RttTable, screen: Screen) -> String {
 fn few(mut examples: impl ExactSizeIterator<Item = String>) -> Option<String> {
     const FEW: usize = 3;
     let first: Vec<String> = examples.by_ref().take(FEW).collect();
-    let told = first.join("; ");
+    let rtt_text = first.join("; ");
     match (examples.len(), &first[..]) {
         (_, []) => None,
-        (0, _) => Some(told),
-        (more, _) => Some(format!("{told}; and {more} more")),
+        (0, _) => Some(rtt_text),
+        (more, _) => Some(format!("{rtt_text}; and {more} more")),
     }
 }
 

@@ -31,7 +31,7 @@ pub struct Inside {
     /// Whether what is encrypted was read.
     pub messages: Messages,
     /// What is asked of it, and what arithmetic says; none where the file does not tell what was measured.
-    pub asked: Option<Asked>,
+    pub asked: Option<Conditions>,
     /// What became of its handshake.
     pub attempt: Attempt,
     /// Whether all of its packets are there.
@@ -98,7 +98,7 @@ pub struct Span {
 
 /// What a connection is measured by.
 #[derive(Clone, Copy, Debug)]
-pub struct Asked {
+pub struct Conditions {
     /// The server's initial window, in packets.
     pub window: u32,
     /// The bytes of TCP's that a packet has at most.

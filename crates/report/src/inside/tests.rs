@@ -82,7 +82,7 @@ fn inside(changed: impl FnOnce(&mut Vec<Transmission>)) -> Inside {
             span(Server, 2740, 2800, FINISHED),
             span(Server, 2800, 4000, "response"),
         ],
-        asked: Some(Asked {
+        asked: Some(Conditions {
             window: 10,
             mss: 1400,
             rtt: ms(40),
@@ -98,7 +98,7 @@ fn inside(changed: impl FnOnce(&mut Vec<Transmission>)) -> Inside {
     }
 }
 
-fn asked(inside: &mut Inside) -> &mut Asked {
+fn asked(inside: &mut Inside) -> &mut Conditions {
     inside.asked.as_mut().unwrap()
 }
 

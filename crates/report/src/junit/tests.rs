@@ -196,9 +196,9 @@ fn budgets_are_test_cases() {
     use std::collections::BTreeMap;
 
     use crate::budgets_junit;
-    use lastbyte_results::{Known, Need, Spending};
+    use lastbyte_results::{Facts, Need, Spending};
 
-    let known = Known {
+    let known = Facts {
         of: "ml-dsa-44 <\"today\">".to_owned(),
         place: String::new(),
         needs: BTreeMap::from([(Need::Flights, 2.0)]),

@@ -19,7 +19,7 @@ use lastbyte_results::{Environment, Estimate, Percentile, Slower, Step, Waiting}
 
 use super::assumed::{capital, conditions};
 use super::text::{UNCERTAIN, metric};
-use super::thresholds::{AS_MUCH, FELT, WORTH_SHARE};
+use super::thresholds::{AS_MUCH, NOTICEABLE, WORTH_SHARE};
 use super::waiting::{Waits, both};
 
 /// All that is told.
@@ -88,11 +88,11 @@ impl Planned<'_> {
             )
         });
         Some(format!(
-            "With {} in place of {}, {} of connections{} wait more than {FELT} longer for their {}{}; {} wait at least a \
+            "With {} in place of {}, {} of connections{} wait more than {NOTICEABLE} longer for their {}{}; {} wait at least a \
              round trip longer.",
             self.plan.planned.arm.name,
             self.plan.today.arm.name,
-            share(slower(all, FELT).connections),
+            share(slower(all, NOTICEABLE).connections),
             resumed.unwrap_or_default(),
             metric(self.tale.metric),
             self.of_each_class().unwrap_or_default(),
@@ -106,7 +106,7 @@ impl Planned<'_> {
         let planned = self.tale.planned.iter();
         let classes = planned.filter_map(|waiting| Some((waiting.class.as_ref()?, waiting)));
         let classes = classes.map(|(class, waiting)| {
-            let share = slower(waiting, FELT).connections.value;
+            let share = slower(waiting, NOTICEABLE).connections.value;
             format!("{class} {}", share_alone(share))
         });
         let classes: Vec<String> = classes.collect();
@@ -128,7 +128,7 @@ impl Planned<'_> {
         let (Some(all), Some(verdict)) = (self.all(), self.verdict()) else {
             return vec!["No connection was measured.".to_owned()];
         };
-        let slower = slower(all, FELT);
+        let slower = slower(all, NOTICEABLE);
         let mut sentences: Vec<String> = self.by_arithmetic().into_iter().collect();
         sentences.push(verdict);
         sentences.extend(self.because());
@@ -169,10 +169,14 @@ impl Planned<'_> {
                 .to_owned();
         };
         let levers = self.about(About::Certificates);
-        let known = levers.filter_map(|(lever, gain)| {
-            Some((*lever, gain.mean()?, self::slower(&gain.than_today, FELT)))
+        let marked = levers.filter_map(|(lever, gain)| {
+            Some((
+                *lever,
+                gain.mean()?,
+                self::slower(&gain.than_today, NOTICEABLE),
+            ))
         });
-        let levers: Vec<_> = known.filter(|(_, mean, _)| is_shown(mean)).collect();
+        let levers: Vec<_> = marked.filter(|(_, mean, _)| is_shown(mean)).collect();
         let Some((_, most, _)) = levers.first() else {
             return "Nothing that is about certificates was shown to win any of it back."
                 .to_owned();
@@ -190,7 +194,7 @@ impl Planned<'_> {
                 words
             };
             format!(
-                "{words}, {} ms ({} still wait more than {FELT} longer than today)",
+                "{words}, {} ms ({} still wait more than {NOTICEABLE} longer than today)",
                 estimate(*mean),
                 share(left.connections),
             )
@@ -253,9 +257,9 @@ impl Planned<'_> {
         };
         let counts: Vec<String> = all.waiting.iter().map(count).collect();
         let waiting = match &*counts {
-            [] => format!("nobody waits more than {FELT} longer"),
+            [] => format!("nobody waits more than {NOTICEABLE} longer"),
             counts => format!(
-                "of {} connections, {} wait more than {FELT} longer: {}",
+                "of {} connections, {} wait more than {NOTICEABLE} longer: {}",
                 all.connections,
                 all.all(),
                 counts.join(", ")
@@ -293,10 +297,10 @@ impl Planned<'_> {
     /// What the share would be if something about the chain were otherwise: a sentence of all that turns it.
     fn supposed(&self) -> Option<String> {
         let calculated = self.tale.planned_by_arithmetic.as_ref()?;
-        let waiting = slower(calculated, FELT).connections.value;
+        let waiting = slower(calculated, NOTICEABLE).connections.value;
         let supposed = self.tale.supposed.iter();
-        let supposed =
-            supposed.map(|(what, then)| (what.as_str(), slower(then, FELT).connections.value));
+        let supposed = supposed
+            .map(|(what, then)| (what.as_str(), slower(then, NOTICEABLE).connections.value));
         let turned = supposed.filter(|(_, then)| (then - waiting).abs() >= WORTH_SHARE);
         let turned = conditions(turned.map(|(what, then)| (what, share_alone(then))))?;
         Some(format!("{turned} would wait so long (by arithmetic)."))
@@ -307,7 +311,7 @@ impl Planned<'_> {
         let unavailable = self.plan.unavailable.iter();
         unavailable.map(|(lever, reason)| {
             let mut calculated = self.tale.calculated.iter();
-            if calculated.any(|(known, _)| known == lever) {
+            if calculated.any(|(marked, _)| marked == lever) {
                 format!("{} is not measured here: {reason}", lever.name)
             } else {
                 format!("{} can't be pulled: {reason}", lever.name)
@@ -394,7 +398,7 @@ fn estimate(time: Estimate<f64>) -> String {
 }
 
 /// The same, marked where it may as well be nothing.
-fn known(time: Option<Estimate<f64>>) -> String {
+fn marked(time: Option<Estimate<f64>>) -> String {
     time.map_or_else(
         || "not known".to_owned(),
         |time| {

@@ -6,7 +6,7 @@ use super::super::chart::{Axes, Bar, Bars, Chart, Colour, Panel, Point, reached}
 use super::super::document::{Head, document};
 use super::super::text::NETWORK_ALONE;
 use super::super::waiting::tables;
-use super::{FELT, Origin, Planned, known, legend, share, slower};
+use super::{NOTICEABLE, Origin, Planned, legend, marked, share, slower};
 use lastbyte_explain::plan::{Because, Gain};
 use lastbyte_results::{Estimate, Step, Waiting};
 use lastbyte_study::assumptions;
@@ -96,7 +96,7 @@ fn causes(planned: &Planned<'_>) -> Markup {
                 table {
                     thead {
                         tr {
-                            th { "connections" } th { "all" } th { "that resume" } th { "wait > " (FELT) " longer" }
+                            th { "connections" } th { "all" } th { "that resume" } th { "wait > " (NOTICEABLE) " longer" }
                             @for because in Because::ALL { th { (because) } }
                         }
                     }
@@ -188,7 +188,7 @@ fn levers(planned: &Planned<'_>) -> Markup {
                 thead {
                     tr {
                         th { "lever" } th { "gains, mean ms" } th {}
-                        th { "wait > " (FELT) " longer than today, still" }
+                        th { "wait > " (NOTICEABLE) " longer than today, still" }
                         th { "longer than today at p90, ms" }
                     }
                 }
@@ -196,10 +196,10 @@ fn levers(planned: &Planned<'_>) -> Markup {
                     @for (name, gain) in planned.gains() {
                         tr {
                             th { (name) }
-                            td { (known(gain.mean())) }
+                            td { (marked(gain.mean())) }
                             td.bar { (bar(gain)) }
-                            td { (share(slower(&gain.than_today, FELT).connections)) }
-                            td { (known(at_p90(&gain.than_today))) }
+                            td { (share(slower(&gain.than_today, NOTICEABLE).connections)) }
+                            td { (marked(at_p90(&gain.than_today))) }
                         }
                     }
                 }

@@ -112,7 +112,7 @@ fn a_lever_does_not_leave_more_than_there_were() {
             let mut tale = planned.tale.clone();
             let gain = &mut tale.levers[0].1;
             let left = &mut gain.than_today.slower;
-            for slower in left.iter_mut().filter(|slower| slower.step == FELT) {
+            for slower in left.iter_mut().filter(|slower| slower.step == NOTICEABLE) {
                 slower.connections.value = more;
             }
             let planned = Planned {
@@ -175,15 +175,15 @@ fn a_flight_more_is_why_they_wait() {
     assert!(tale.causes[1].connections >= tale.causes[2].connections);
     let supposed = |what: &str| {
         let mut supposed = tale.supposed.iter();
-        let (_, waiting) = supposed.find(|(known, _)| known.contains(what)).unwrap();
-        slower(waiting, FELT).connections.value
+        let (_, waiting) = supposed.find(|(marked, _)| marked.contains(what)).unwrap();
+        slower(waiting, NOTICEABLE).connections.value
     };
     assert_eq!(supposed("one intermediate"), 0.0);
     assert_eq!(supposed("relative to a landmark"), 0.0);
     // It is two flights already.
     assert_eq!(
         supposed("logs sign with ml-dsa-44"),
-        slower(&tale.planned[0], FELT).connections.value
+        slower(&tale.planned[0], NOTICEABLE).connections.value
     );
     // What no stack of every build has is arithmetic.
     assert!(
@@ -224,7 +224,7 @@ fn timestamps_can_turn_the_answer() {
     assert_eq!(tale.causes[0].all(), 0);
     let (what, waiting) = &tale.supposed[0];
     assert_eq!(what, "logs sign with ml-dsa-44 too");
-    let then = slower(waiting, FELT).connections.value;
+    let then = slower(waiting, NOTICEABLE).connections.value;
     assert!((0.4..0.6).contains(&then), "{then}");
 }
 

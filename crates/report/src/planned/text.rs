@@ -3,7 +3,7 @@
 use super::super::layout::{Field, Line, Role, Screen, set};
 use super::super::text::NETWORK_ALONE;
 use super::super::waiting::{Waits, WaitsRow};
-use super::{FELT, Origin, Planned, known, legend, share, slower};
+use super::{NOTICEABLE, Origin, Planned, legend, marked, share, slower};
 use lastbyte_explain::plan::Because;
 
 /// What arithmetic says at once: who waits, and what would turn that, without the rest of the answer.
@@ -100,7 +100,7 @@ fn causes(planned: &Planned<'_>) -> Vec<Line> {
     let titles = [
         "connections".to_owned(),
         "that resume".to_owned(),
-        format!("wait > {FELT}"),
+        format!("wait > {NOTICEABLE}"),
     ];
     let titles = titles
         .map(|title| Field::new(Role::Dim, title))
@@ -127,7 +127,7 @@ fn causes(planned: &Planned<'_>) -> Vec<Line> {
 fn gains(planned: &Planned<'_>) -> Vec<Line> {
     let titles = [
         "gains, mean ms".to_owned(),
-        format!("still > {FELT} longer than today"),
+        format!("still > {NOTICEABLE} longer than today"),
     ];
     let titles = titles.map(|title| Field::new(Role::Dim, title));
     let mut lines = vec![Line::Fields(
@@ -136,8 +136,8 @@ fn gains(planned: &Planned<'_>) -> Vec<Line> {
     )];
     for (name, gain) in planned.gains() {
         let fields = [
-            known(gain.mean()),
-            share(slower(&gain.than_today, FELT).connections),
+            marked(gain.mean()),
+            share(slower(&gain.than_today, NOTICEABLE).connections),
         ];
         lines.push(Line::Fields(
             Field::new(Role::Normal, format!("  {name}")),

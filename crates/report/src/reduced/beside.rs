@@ -44,7 +44,7 @@ pub(super) struct Change {
 
 impl Change {
     /// What of it is worth a word.
-    fn felt(self) -> f64 {
+    fn weight(self) -> f64 {
         if self.share.abs() < WORTH_PART_OF_WHOLE || self.ms.abs() < WORTH_MS {
             0.0
         } else {
@@ -59,7 +59,7 @@ impl Change {
     }
 
     fn is_later(self) -> bool {
-        self.felt() > 0.0
+        self.weight() > 0.0
     }
 }
 
@@ -172,21 +172,21 @@ impl Entry {
     /// What was asked for, over all networks, the less the better: the worse of it, and then the sum.
     fn score(&self, reduced: &Reduced<'_>, metrics: &[Metric]) -> [f64; 2] {
         let asked = reduced.by.metrics();
-        let felt = self.changes.iter().map(|changes| {
+        let weight = self.changes.iter().map(|changes| {
             let known = metrics.iter().zip(changes);
             let counted = known.filter(|(metric, _)| {
                 // Without a response, the handshake is all there is.
                 **metric == Metric::Handshake || asked.contains(metric)
             });
             // A transfer of nothing has no first byte: that is neither a gain nor a cost.
-            let felt = counted.filter_map(|(_, change)| change.map(Change::felt));
-            felt.collect::<Vec<f64>>()
+            let weight = counted.filter_map(|(_, change)| change.map(Change::weight));
+            weight.collect::<Vec<f64>>()
         });
-        let felt: Vec<Vec<f64>> = felt.collect();
-        let worse = felt
+        let weight: Vec<Vec<f64>> = weight.collect();
+        let worse = weight
             .iter()
-            .map(|felt| felt.iter().copied().reduce(f64::max).unwrap_or(0.0));
-        let all = felt.iter().flatten();
+            .map(|weight| weight.iter().copied().reduce(f64::max).unwrap_or(0.0));
+        let all = weight.iter().flatten();
         [worse.sum::<f64>(), all.sum()]
     }
 
@@ -218,7 +218,7 @@ impl Entry {
     pub(super) fn is_sooner(&self, place: usize) -> bool {
         let changes = self.changes.iter();
         let mut known = changes.filter_map(|changes| *changes.get(place)?);
-        known.any(|change| change.felt() < 0.0)
+        known.any(|change| change.weight() < 0.0)
     }
 
     /// Whether anything comes later with it, anywhere.
@@ -256,7 +256,7 @@ impl Entry {
         };
         let texts = known.iter().map(|change| match change {
             None => "-".to_owned(),
-            Some(change) if change.felt() == 0.0 => "0".to_owned(),
+            Some(change) if change.weight() == 0.0 => "0".to_owned(),
             Some(change) => {
                 let sign = if change.ms > 0.0 { "+" } else { "" };
                 let mark = if change.is_later() { "!" } else { "" };
@@ -298,9 +298,9 @@ mod tests {
 
     #[test]
     fn what_is_felt() {
-        assert_eq!(change(-0.88, -5.0).felt(), 0.0);
-        assert_eq!(change(3.0, 0.9).felt(), 0.0);
-        assert!(change(-1.1, -1.1).felt() < 0.0);
+        assert_eq!(change(-0.88, -5.0).weight(), 0.0);
+        assert_eq!(change(3.0, 0.9).weight(), 0.0);
+        assert!(change(-1.1, -1.1).weight() < 0.0);
         assert!(change(1.1, 1.1).is_later() && !change(0.9, 9.0).is_later());
     }
 }

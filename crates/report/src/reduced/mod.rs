@@ -239,13 +239,13 @@ fn name(ranked: &Ranked<'_>) -> String {
 }
 
 /// What is told of a row, if it is known.
-type Told = Box<dyn Fn(&Ranked<'_>) -> Option<String>>;
+type Render = Box<dyn Fn(&Ranked<'_>) -> Option<String>>;
 
 /// A column of the table.
 struct Column {
     title: String,
     /// What a row has in it.
-    cell: Told,
+    cell: Render,
 }
 
 impl Column {

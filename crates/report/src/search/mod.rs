@@ -112,7 +112,7 @@ fn missed(found: &Found) -> Vec<Computed> {
 fn rows(found: &Found, arm: &Arm) -> Vec<Row> {
     let mut rows: Vec<Row> = match &found.edges {
         Edges::Exact(edges) => edges.iter().map(|edge| exact(found, edge)).collect(),
-        Edges::Told(changes) => changes.iter().map(|change| told(found, change)).collect(),
+        Edges::Told(changes) => changes.iter().map(|change| row_of(found, change)).collect(),
     };
     let without = |what: String, arithmetic: &Computed| Row {
         arm: String::new(),
@@ -189,7 +189,7 @@ fn exact(found: &Found, edge: &Edge) -> Row {
     }
 }
 
-fn told(found: &Found, change: &Change) -> Row {
+fn row_of(found: &Found, change: &Change) -> Row {
     let (low, high) = change.interval;
     let within = found
         .arithmetic

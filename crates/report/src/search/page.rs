@@ -204,7 +204,7 @@ fn table(searched: &Searched, found: &[Found]) -> Markup {
 
 /// Published edges, and what has edges about there.
 fn beside(searched: &Searched, published: &PublishedEdges) -> Markup {
-    const TOLD: usize = 8;
+    const LISTED: usize = 8;
     let guesses = implied(&searched.search, published);
     let edges: Vec<String> = published
         .edges
@@ -239,7 +239,7 @@ fn beside(searched: &Searched, published: &PublishedEdges) -> Markup {
                     }
                 }
                 tbody {
-                    @for guess in guesses.iter().take(TOLD) {
+                    @for guess in guesses.iter().take(LISTED) {
                         tr {
                             th { (guess.initcwnd) } td { (guess.group) } td { (guess.leaf) }
                             td { (guess.edges.iter().map(usize::to_string).collect::<Vec<_>>().join(", ")) }

@@ -66,7 +66,7 @@ pub fn table(searched: &Searched, screen: Screen) -> String {
 
 /// What published edges imply.
 fn published(searched: &Searched, screen: Screen) -> String {
-    const TOLD: usize = 5;
+    const LISTED: usize = 5;
     let mut text = String::new();
     for published in &searched.search.published {
         let edges: Vec<String> = published
@@ -88,7 +88,7 @@ fn published(searched: &Searched, screen: Screen) -> String {
                 .map(|text| Field::new(Role::Dim, text))
                 .to_vec(),
         )];
-        for guess in guesses.iter().take(TOLD) {
+        for guess in guesses.iter().take(LISTED) {
             let edges: Vec<String> = guess.edges.iter().map(usize::to_string).collect();
             let label = format!(
                 "  initcwnd {}, {}/{}",

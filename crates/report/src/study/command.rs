@@ -23,7 +23,7 @@ pub(super) fn commands(
     arms: &[&Arm],
     engine: EngineName,
 ) -> Option<Vec<String>> {
-    if arms.is_empty() || !cells.iter().all(|cell| can_be_said(cell)) {
+    if arms.is_empty() || !cells.iter().all(|cell| has_command(cell)) {
         return None;
     }
     let mut commands = Vec::new();
@@ -34,7 +34,7 @@ pub(super) fn commands(
 }
 
 /// Links that are alike in both directions but for their rates, and of which nothing is drawn.
-fn can_be_said(cell: &Cell) -> bool {
+fn has_command(cell: &Cell) -> bool {
     let Link { forward, backward } = &cell.link;
     cell.population.is_none()
         && *forward
@@ -115,7 +115,7 @@ fn command(
         let goes_without_saying = match parameter.name() {
             // Without jitter, it is nothing.
             "jitter_distribution" => first.link.forward.jitter.is_zero(),
-            _ => cells.iter().all(|cell| !parameter.is_said(cell)),
+            _ => cells.iter().all(|cell| !parameter.is_given(cell)),
         };
         if !goes_without_saying {
             let option = parameter.name().replace('_', "-");

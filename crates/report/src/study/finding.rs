@@ -31,11 +31,11 @@ impl Extreme {
     }
 
     /// `up to` with its number, or `at least` with what is certain of it.
-    fn up_to(&self, nothing: f64, told: impl Fn(f64) -> String) -> String {
+    fn up_to(&self, nothing: f64, to_text: impl Fn(f64) -> String) -> String {
         if self.is_sure(nothing) {
-            format!("up to {}", told(self.value))
+            format!("up to {}", to_text(self.value))
         } else {
-            format!("at least {}", told(self.certain))
+            format!("at least {}", to_text(self.certain))
         }
     }
 }
@@ -72,7 +72,7 @@ impl Increase {
     }
 
     /// `51 %`, or `at least 9 %` of what is not known better.
-    fn told(&self) -> String {
+    fn to_text(&self) -> String {
         if self.is_sure() {
             percent(self.value.abs())
         } else {
@@ -85,7 +85,7 @@ impl Increase {
         if self.is_sure() {
             format!("up to {}", percent(self.value.abs()))
         } else {
-            self.told()
+            self.to_text()
         }
     }
 }
@@ -164,7 +164,7 @@ pub(super) fn increase(plan: &Plan) -> Option<String> {
     let mut words = if of_first().all(|one| one.is_shown() && one.value > 0.8 * first.value)
         && first.is_sure()
     {
-        format!("{} delays the {what} by {}", first.arm, first.told())
+        format!("{} delays the {what} by {}", first.arm, first.to_text())
     } else {
         format!(
             "{} delays the {what} by {}{}",
@@ -174,7 +174,7 @@ pub(super) fn increase(plan: &Plan) -> Option<String> {
         )
     };
     for other in late.iter().take(NAMED_SERIES).skip(1) {
-        words += &format!(", {} by {}", other.arm, other.told());
+        words += &format!(", {} by {}", other.arm, other.to_text());
     }
     if let Some(soon) = soon.filter(|soon| soon.at_least() >= WORTH_PERCENT) {
         let who = if all.iter().all(|one| one.arm == soon.arm) {

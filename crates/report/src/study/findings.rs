@@ -280,9 +280,9 @@ impl Findings {
             let mut summaries = self.summaries.iter();
             summaries.all(|summary| summary.percentiles.contains(percentile))
         };
-        let is_told = matches!(question.quantity, Quantity::Time | Quantity::Increase)
+        let is_implied = matches!(question.quantity, Quantity::Time | Quantity::Increase)
             || question.quantity.distance().is_some();
-        is_told && group.cells.len() == 1 && question.percentiles.iter().all(tells)
+        is_implied && group.cells.len() == 1 && question.percentiles.iter().all(tells)
     }
 
     /// The numbers of a group of cells, one for each percentile of a question. What the summaries hold is

@@ -74,14 +74,14 @@ pub(super) struct Row {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Cost {
     /// Times are known.
-    Known(Known),
+    Increase(Increase),
     /// Why they are not.
     Unknown(&'static str),
 }
 
 /// Times in milliseconds, later than the baseline's.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Known {
+pub(super) struct Increase {
     pub(super) least: f64,
     pub(super) most: f64,
     /// The same in round trips.
@@ -106,9 +106,9 @@ pub(super) struct Case {
     pub(super) place: String,
     /// How far the network is from what most readers have.
     pub(super) unusual: f64,
-    pub(super) known: Known,
+    pub(super) known: Increase,
     /// The same at the other percentiles that are asked for.
-    pub(super) others: Vec<(Percentile, Known)>,
+    pub(super) others: Vec<(Percentile, Increase)>,
 }
 
 impl Case {
@@ -125,7 +125,7 @@ impl Case {
 
 /// How a cost is felt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Felt {
+pub(super) enum Perception {
     Sooner,
     Same,
     /// A part of a round trip, or one on some networks alone.
@@ -133,7 +133,7 @@ pub(super) enum Felt {
     Later,
 }
 
-impl Known {
+impl Increase {
     /// How large it is, in milliseconds, later or sooner.
     pub(super) fn size(&self) -> f64 {
         self.least.abs().max(self.most.abs())
@@ -167,21 +167,21 @@ impl Known {
         }
     }
 
-    pub(super) fn felt(&self) -> Felt {
+    pub(super) fn perception(&self) -> Perception {
         let [low, high] = self.trips;
         match (low, high) {
-            _ if !self.is_shown => Felt::Same,
-            (_, high) if high <= -NOTICED_TRIPS => Felt::Sooner,
-            (low, _) if low >= 1.0 - NOTICED_TRIPS => Felt::Later,
-            (_, high) if high >= NOTICED_TRIPS => Felt::Part,
-            (low, _) if low <= -NOTICED_TRIPS => Felt::Sooner,
-            _ => Felt::Same,
+            _ if !self.is_shown => Perception::Same,
+            (_, high) if high <= -NOTICED_TRIPS => Perception::Sooner,
+            (low, _) if low >= 1.0 - NOTICED_TRIPS => Perception::Later,
+            (_, high) if high >= NOTICED_TRIPS => Perception::Part,
+            (low, _) if low <= -NOTICED_TRIPS => Perception::Sooner,
+            _ => Perception::Same,
         }
     }
 
-    fn with(self, other: &Known) -> Known {
+    fn with(self, other: &Increase) -> Increase {
         let has_shown = self.is_shown || other.is_shown;
-        let of = |known: &Known| {
+        let of = |known: &Increase| {
             if has_shown {
                 known.range()
             } else {
@@ -189,7 +189,7 @@ impl Known {
             }
         };
         let ((one, trips), (another, others)) = (of(&self), of(other));
-        Known {
+        Increase {
             least: one[0].min(another[0]),
             most: one[1].max(another[1]),
             trips: [trips[0].min(others[0]), trips[1].max(others[1])],
@@ -229,7 +229,7 @@ fn rests(one: &[(Reason, [f64; 2])], other: &[(Reason, [f64; 2])]) -> Vec<(Reaso
 impl Cost {
     fn with(self, other: Cost) -> Cost {
         match (self, other) {
-            (Cost::Known(one), Cost::Known(other)) => Cost::Known(one.with(&other)),
+            (Cost::Increase(one), Cost::Increase(other)) => Cost::Increase(one.with(&other)),
             (Cost::Unknown(why), _) | (_, Cost::Unknown(why)) => Cost::Unknown(why),
         }
     }
@@ -421,16 +421,16 @@ fn cases(
     arms: &[String],
     percentile: Percentile,
 ) -> Vec<Vec<Case>> {
-    let Told { told, .. } = told(measured);
+    let Distinctions { distinctions, .. } = distinctions(measured);
     let case = |one: &Measured<'_>, column: &Column, arm: &String| {
         let known = |percentile| match cost(one, column.metric, arm, percentile) {
-            Some(Cost::Known(known)) => Some(known),
+            Some(Cost::Increase(known)) => Some(known),
             Some(Cost::Unknown(_)) | None => None,
         };
         let others = (one.percentiles.iter()).filter(|other| **other != percentile);
         Some(Case {
             arm: arm.clone(),
-            place: words(&told, one.cell),
+            place: words(&distinctions, one.cell),
             unusual: unusual(one.cell),
             known: known(percentile)?,
             others: others
@@ -473,16 +473,16 @@ fn unusual(cell: &Cell) -> f64 {
 }
 
 /// What tells networks apart, and what is told besides of each.
-struct Told {
-    told: Vec<Parameter>,
+struct Distinctions {
+    distinctions: Vec<Parameter>,
     note: Vec<Parameter>,
 }
 
-fn told(measured: &[Measured<'_>]) -> Told {
+fn distinctions(measured: &[Measured<'_>]) -> Distinctions {
     let cells: Vec<&Cell> = measured.iter().map(|one| one.cell).collect();
-    let mut told = varying(&cells);
+    let mut distinctions = varying(&cells);
     let is_load = |parameter: &Parameter| [Parameter::DATA, Parameter::UPLOAD].contains(parameter);
-    told.retain(|parameter| !is_load(parameter));
+    distinctions.retain(|parameter| !is_load(parameter));
     let mut note = Vec::new();
     let mut noted = || {
         note = vec![Parameter::RTT, Parameter::RATE];
@@ -501,38 +501,41 @@ fn told(measured: &[Measured<'_>]) -> Told {
             pairs.dedup();
             pairs.len() == names
         };
-        told.retain(|parameter| !parameter.is_of_link() || !is_told_by_name(*parameter));
-        if !told.contains(&Parameter::LINK) {
-            told.insert(0, Parameter::LINK);
+        distinctions.retain(|parameter| !parameter.is_of_link() || !is_told_by_name(*parameter));
+        if !distinctions.contains(&Parameter::LINK) {
+            distinctions.insert(0, Parameter::LINK);
         }
     }
     // The only one is told by what it is.
-    if told.is_empty() {
+    if distinctions.is_empty() {
         noted();
         if cells.iter().all(|cell| cell.link_name.is_some()) {
-            told.push(Parameter::LINK);
+            distinctions.push(Parameter::LINK);
         }
     }
-    Told { told, note }
+    Distinctions { distinctions, note }
 }
 
 /// The cells of each row, with its name and what else it is.
 fn rows<'m, 'a>(measured: &'m [Measured<'a>]) -> Vec<(String, String, Vec<&'m Measured<'a>>)> {
-    let Told { mut told, note } = told(measured);
+    let Distinctions {
+        mut distinctions,
+        note,
+    } = distinctions(measured);
     // A row is all networks of a name.
-    if told.contains(&Parameter::LINK) {
-        told.retain(|parameter| !parameter.is_of_link() || *parameter == Parameter::LINK);
+    if distinctions.contains(&Parameter::LINK) {
+        distinctions.retain(|parameter| !parameter.is_of_link() || *parameter == Parameter::LINK);
     }
     loop {
         let mut rows: Vec<(String, String, Vec<&Measured<'_>>)> = Vec::new();
         for one in measured {
-            let name = words(&told, one.cell);
+            let name = words(&distinctions, one.cell);
             match rows.iter_mut().find(|(known, ..)| *known == name) {
                 Some((_, _, members)) => members.push(one),
                 None => rows.push((name, String::new(), vec![one])),
             }
         }
-        if rows.len() <= ROWS || told.len() <= 1 {
+        if rows.len() <= ROWS || distinctions.len() <= 1 {
             for (_, besides, members) in &mut rows {
                 *besides = alike(&note, members);
             }
@@ -548,13 +551,16 @@ fn rows<'m, 'a>(measured: &'m [Measured<'a>]) -> Vec<(String, String, Vec<&'m Me
             ]
             .contains(parameter)
         };
-        let place = (told.iter().rposition(|parameter| !decides(&parameter)))
-            .or_else(|| {
-                told.iter()
-                    .rposition(|parameter| *parameter != Parameter::INITCWND)
-            })
-            .unwrap_or_default();
-        told.remove(place);
+        let place = (distinctions
+            .iter()
+            .rposition(|parameter| !decides(&parameter)))
+        .or_else(|| {
+            distinctions
+                .iter()
+                .rposition(|parameter| *parameter != Parameter::INITCWND)
+        })
+        .unwrap_or_default();
+        distinctions.remove(place);
     }
 }
 
@@ -663,7 +669,7 @@ fn cost(one: &Measured<'_>, metric: Metric, arm: &str, percentile: Percentile) -
     };
     let shown = arm.metric(metric).difference(percentile, one.critical);
     let parts = parts(one.summary, arm, metric, percentile);
-    Some(Cost::Known(Known {
+    Some(Cost::Increase(Increase {
         least: later,
         most: later,
         trips: [trips; 2],

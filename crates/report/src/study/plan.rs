@@ -131,7 +131,7 @@ impl<'a> Plan<'a> {
             known: RefCell::default(),
         };
         plan.arms = plan.drawn_arms();
-        (plan.facets, plan.others) = plan.told_apart();
+        (plan.facets, plan.others) = plan.distinctions();
         plan
     }
 
@@ -152,7 +152,7 @@ impl<'a> Plan<'a> {
     }
 
     /// What tells panels apart, and what tells series apart besides arms and percentiles.
-    fn told_apart(&self) -> (Vec<Parameter>, Vec<Parameter>) {
+    fn distinctions(&self) -> (Vec<Parameter>, Vec<Parameter>) {
         let figure = self.figure;
         let cells: Vec<&Cell> = self.first_cells().collect();
         let mut others = varying(&cells);
@@ -162,12 +162,12 @@ impl<'a> Plan<'a> {
                 && !figure.pool.contains(parameter)
         });
         // What a panel's other values tell belongs to the panel: a link's rate, where its RTT says it.
-        let (by_facets, mut others): (Vec<_>, Vec<_>) =
-            (others.into_iter()).partition(|parameter| is_told(*parameter, &figure.facets, &cells));
+        let (by_facets, mut others): (Vec<_>, Vec<_>) = (others.into_iter())
+            .partition(|parameter| is_implied(*parameter, &figure.facets, &cells));
         let told: Vec<Parameter> = (figure.x.into_iter())
             .chain(figure.facets.iter().copied())
             .collect();
-        others.retain(|parameter| !is_told(*parameter, &told, &cells));
+        others.retain(|parameter| !is_implied(*parameter, &told, &cells));
         ([figure.facets.clone(), by_facets].concat(), others)
     }
 
@@ -627,7 +627,7 @@ impl<'a> Plan<'a> {
 }
 
 /// Whether cells that are alike in `by` are alike in a parameter. Nothing is told by nothing.
-fn is_told(parameter: Parameter, by: &[Parameter], cells: &[&Cell]) -> bool {
+fn is_implied(parameter: Parameter, by: &[Parameter], cells: &[&Cell]) -> bool {
     let values = |cell: &Cell| by.iter().map(|by| by.of(cell)).collect::<Vec<_>>();
     !by.is_empty()
         && cells.iter().all(|one| {

@@ -116,7 +116,7 @@ fn draw(svg: &mut Svg, overview: &Overview, top: f64) {
         for (column, cost) in costs.take(arms).enumerate() {
             let (class, text) = cost
                 .as_ref()
-                .map_or(("same", "–".to_owned()), |cost| cost.told());
+                .map_or(("same", "–".to_owned()), |cost| cost.class_and_text());
             svg.rect(
                 &format!("cell {class}"),
                 [place(column), y],

@@ -5,7 +5,7 @@ use maud::{Markup, PreEscaped, html};
 
 use super::findings::Findings;
 use super::overview::breakable;
-use crate::waterfall::{TOLD, caption, for_page};
+use crate::waterfall::{MILESTONES, caption, for_page};
 use lastbyte_results::number::millisecond_digits;
 
 /// What single loads differ by is luck as well.
@@ -36,7 +36,7 @@ fn table(loads: &[Titled<'_>]) -> Markup {
             thead {
                 tr {
                     th scope="col" { "load" }
-                    @for (name, _) in TOLD { th scope="col" { (name) } }
+                    @for (name, _) in MILESTONES { th scope="col" { (name) } }
                     th scope="col" { "requests" }
                     th scope="col" { "connections" }
                     th scope="col" { "KiB" }
@@ -46,7 +46,7 @@ fn table(loads: &[Titled<'_>]) -> Markup {
                 @for Titled { title, load } in loads {
                     tr {
                         th scope="row" { (breakable(title)) }
-                        @for (_, of) in TOLD { td { (of(load).map(millisecond_digits).unwrap_or_default()) } }
+                        @for (_, of) in MILESTONES { td { (of(load).map(millisecond_digits).unwrap_or_default()) } }
                         td { (load.from_network().count()) }
                         td { (load.connections.len()) }
                         td { (load.wire().0.div_ceil(1024)) }

@@ -35,10 +35,10 @@ impl Loaded {
 }
 
 /// A time of a load that people know, with the word for it.
-pub(super) type Told = (&'static str, fn(&Load) -> Option<Duration>);
+pub(super) type Milestone = (&'static str, fn(&Load) -> Option<Duration>);
 
 /// All that are told, in the order in which they usually come.
-pub(super) const TOLD: [Told; 7] = [
+pub(super) const MILESTONES: [Milestone; 7] = [
     ("connected", |load| load.connect),
     ("handshake", |load| load.handshake),
     ("first byte", |load| Some(load.ttfb)),
@@ -55,7 +55,7 @@ pub fn story(loads: &[Titled<'_>]) -> Vec<String> {
         return Vec::new();
     };
     let sentence = |other: &Titled<'_>| {
-        let compared = TOLD[2..6].iter().filter_map(|(name, of)| {
+        let compared = MILESTONES[2..6].iter().filter_map(|(name, of)| {
             let (then, now) = of(first.load).zip(of(other.load))?;
             Some((*name, later(then, now)))
         });

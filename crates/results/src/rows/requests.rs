@@ -20,7 +20,7 @@ pub static REQUEST_COLUMNS: LazyLock<Vec<Column<OfRequest>>> = LazyLock::new(|| 
         kind: column.kind,
         presence: column.presence,
         absent: column.absent,
-        value: OfRequest(Told::Connection(column)),
+        value: OfRequest(Field::Connection(column)),
     });
     shared.chain(OF_REQUESTS.iter().cloned()).collect()
 });
@@ -39,18 +39,18 @@ pub(super) fn shared() -> impl Iterator<Item = &'static Column> {
 
 /// What a column says of a request.
 #[derive(Clone, Copy)]
-pub struct OfRequest(Told);
+pub struct OfRequest(Field);
 
 #[derive(Clone, Copy)]
-enum Told {
+enum Field {
     /// What it says of the connection that is the load's row.
     Connection(&'static Column),
-    Request(for<'a> fn(&Asked<'a>) -> Value<'a>),
+    Request(for<'a> fn(&OfLoad<'a>) -> Value<'a>),
 }
 
 /// A request of a load.
 #[derive(Clone, Copy)]
-struct Asked<'a> {
+struct OfLoad<'a> {
     /// Its place among the load's, from 0.
     place: u32,
     request: &'a Request,
@@ -191,13 +191,13 @@ const fn column(
     name: &'static str,
     doc: &'static str,
     kind: Kind,
-    value: for<'a> fn(&Asked<'a>) -> Value<'a>,
+    value: for<'a> fn(&OfLoad<'a>) -> Value<'a>,
 ) -> Column<OfRequest> {
-    Column::required(name, doc, kind, OfRequest(Told::Request(value)))
+    Column::required(name, doc, kind, OfRequest(Field::Request(value)))
 }
 
-fn connecting<'a>(asked: &Asked<'a>, of: fn(&Connecting) -> Option<Duration>) -> Value<'a> {
-    asked.request.connecting.as_ref().and_then(of).into()
+fn connecting<'a>(of_load: &OfLoad<'a>, of: fn(&Connecting) -> Option<Duration>) -> Value<'a> {
+    of_load.request.connecting.as_ref().and_then(of).into()
 }
 
 /// Writes the requests of page loads as Parquet.
@@ -232,22 +232,22 @@ impl<W: Write + Seek + Send> RequestWriter<W> {
 
     fn write_load(&mut self, connection: &Connection<'_>, load: &Load) -> io::Result<()> {
         let requests = (0..).zip(&load.requests);
-        let mut requests = requests.map(|(place, request)| Asked { place, request });
+        let mut requests = requests.map(|(place, request)| OfLoad { place, request });
         loop {
             let room = self.0.room()?;
-            let some: Vec<Asked<'_>> = requests.by_ref().take(room).collect();
+            let some: Vec<OfLoad<'_>> = requests.by_ref().take(room).collect();
             if some.is_empty() {
                 return Ok(());
             }
             for (column, buffer) in REQUEST_COLUMNS.iter().zip(&mut self.0.columns) {
                 match column.value.0 {
-                    Told::Connection(column) => {
+                    Field::Connection(column) => {
                         buffer.push(column.value(connection))?;
                         buffer.repeat(some.len() - 1);
                     }
-                    Told::Request(value) => {
+                    Field::Request(value) => {
                         some.iter()
-                            .try_for_each(|asked| buffer.push(value(asked)))?;
+                            .try_for_each(|of_load| buffer.push(value(of_load)))?;
                     }
                 }
             }

@@ -11,7 +11,7 @@ use lastbyte_sizes::{
 };
 
 use super::chain::{parse_chain, parse_size};
-use super::{ArmProblem, Said};
+use super::{ArmProblem, Settings};
 use crate::delivery::{Delivery, DeliveryKey, SetError};
 use crate::value::{ValueError, one_of, whole};
 use crate::{Arm, ArmChain, Flush, RecordSize, Server, Sessions};
@@ -680,7 +680,7 @@ impl fmt::Display for RecordSize {
 /// A chain without what its keys say, as an arm begins with it.
 pub(super) fn chain_as_written(chain: &ArmChain) -> String {
     match chain {
-        ArmChain::Made(spec) => Said::chain_of(spec),
+        ArmChain::Made(spec) => Settings::chain_of(spec),
         ArmChain::Pem(files) => files.chain.display().to_string(),
     }
 }

@@ -85,7 +85,7 @@ fn is_abridged(wire: &Exchange) -> bool {
 /// What is left of an end-entity's certificate but for its key and signature.
 const LEFT: usize = 234;
 /// What stands for a certificate that both know: three bytes with those around them.
-const KNOWN: usize = 7;
+const IDENTIFIER_BYTES: usize = 7;
 
 impl Abridged {
     /// What the client knows.
@@ -147,7 +147,7 @@ impl Kind for Abridged {
             certificate: COMPRESSED
                 + incompressible(&leaf)
                 + LEFT
-                + KNOWN * usize::from(spec.intermediates),
+                + IDENTIFIER_BYTES * usize::from(spec.intermediates),
             certificates: spec.certificates(),
             ..OnWire::default()
         }])

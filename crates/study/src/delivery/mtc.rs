@@ -497,8 +497,8 @@ impl Kind for Mtc {
 impl Mtc {
     /// What its handshakes put on the wire, the last of which succeeds. Every row asks.
     fn handshakes(&self, spec: &ChainSpec) -> Result<Vec<OnWire>, MtcProblem> {
-        static KNOWN: Memo<(Mtc, ChainSpec), Vec<OnWire>> = Memo::new();
-        KNOWN.get((*self, spec.clone()), |(mtc, spec)| mtc.calculate(spec))
+        static ON_WIRE: Memo<(Mtc, ChainSpec), Vec<OnWire>> = Memo::new();
+        ON_WIRE.get((*self, spec.clone()), |(mtc, spec)| mtc.calculate(spec))
     }
 
     fn calculate(&self, spec: &ChainSpec) -> Result<Vec<OnWire>, MtcProblem> {

@@ -12,13 +12,13 @@ use crate::{
 };
 
 /// What figures, published numbers and claims refer to.
-pub(super) struct Known<'a> {
+pub(super) struct References<'a> {
     pub(super) arms: &'a [Arm],
     pub(super) measures: &'a [Measure],
     pub(super) percentiles: &'a [Percentile],
 }
 
-impl Known<'_> {
+impl References<'_> {
     pub(super) fn figures(&self, top: &Table) -> Result<Vec<Figure>, StudyError> {
         const HEADER: &str = "[[figure]]";
         let mut figures: Vec<Figure> = Vec::new();

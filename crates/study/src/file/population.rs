@@ -13,7 +13,7 @@ use super::table::{Field, Source, Table};
 use super::{StudyError, StudyProblem};
 use crate::population::number;
 use crate::{
-    ByClass, Draw, Joint, KeptFile, Listed, Parameter, Population,
+    ByClass, Draw, Joint, Listed, NamedFile, Parameter, Population,
     PopulationDistribution as Distribution, Shape, Shares, StudyFolder, Weighted,
 };
 
@@ -25,7 +25,7 @@ struct Files<'a> {
     folder: &'a StudyFolder,
     /// Whether it is a file that is read.
     within: Within,
-    kept: Vec<KeptFile>,
+    kept: Vec<NamedFile>,
 }
 
 /// What is being read.
@@ -549,7 +549,7 @@ fn listed(field: &Field) -> Result<Listed, StudyError> {
         let values = values
             .iter()
             .map(|(parameter, cells)| (*parameter, at(cells).into()));
-        draws.push(Draw::known(
+        draws.push(Draw::of_parts(
             user,
             class.map(Arc::from),
             values.collect(),

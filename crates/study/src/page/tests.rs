@@ -170,11 +170,11 @@ fn results_keep_the_page_of_a_har() {
         experiment.har_notes(),
         ["\"site.har\": left out: 1 websocket"]
     );
-    let kept = study.named_files().unwrap();
-    let [kept] = kept.as_slice() else {
-        panic!("{kept:?}");
+    let retained = study.named_files().unwrap();
+    let [retained] = retained.as_slice() else {
+        panic!("{retained:?}");
     };
-    let said = String::from_utf8_lossy(&kept.content);
+    let said = String::from_utf8_lossy(&retained.content);
     assert!(
         !said.contains("secret") && !said.contains("a.example"),
         "{said}"
@@ -182,9 +182,9 @@ fn results_keep_the_page_of_a_har() {
     // As results have it, after the HAR has gone.
     fs::remove_file(&har).unwrap();
     let results = place.path().join("results");
-    let files = results.join(KeptFile::FOLDER);
+    let files = results.join(NamedFile::FOLDER);
     fs::create_dir_all(&files).unwrap();
-    fs::write(files.join(&kept.name), &kept.content).unwrap();
+    fs::write(files.join(&retained.name), &retained.content).unwrap();
     let again = Study::parse(&text, &results.join("study.toml")).unwrap();
     assert_eq!(again.measures, study.measures);
     let lost = Study::parse(&text, &place.path().join("study.toml")).unwrap_err();

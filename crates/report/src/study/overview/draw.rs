@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::{Column, Cost, Felt, Known, Overview, Row};
+use super::{Column, Cost, Increase, Overview, Perception, Row};
 use crate::answer::Reason;
 use crate::escape;
 use crate::text;
@@ -38,7 +38,7 @@ impl Line<'_> {
     fn most(&self) -> f64 {
         let costs = self.costs.iter().flatten();
         let known = costs.filter_map(|cost| match cost {
-            Cost::Known(known) => Some(known.most),
+            Cost::Increase(known) => Some(known.most),
             Cost::Unknown(_) => None,
         });
         known.fold(f64::NEG_INFINITY, f64::max)
@@ -70,7 +70,7 @@ impl Overview {
                 name => name,
             };
             let costs = line.costs.iter().map(|cost| match cost {
-                Some(cost) => cost.told().1.replace(SPACE, " "),
+                Some(cost) => cost.class_and_text().1.replace(SPACE, " "),
                 None => "–".to_owned(),
             });
             let words = [name.to_owned(), line.arm.to_owned()]
@@ -304,8 +304,8 @@ fn cell(of: &str, cost: Option<&Cost>) -> Markup {
         @match cost {
             None => td.absent data-of=(of) { "–" },
             Some(Cost::Unknown(why)) => td.unknown data-of=(of) { (why) },
-            Some(Cost::Known(known)) => {
-                td class=(known.felt().class()) data-of=(of) {
+            Some(Cost::Increase(known)) => {
+                td class=(known.perception().class()) data-of=(of) {
                     b { (known.time()) }
                     @if let Some(because) = known.because() { small { (because) } }
                 }
@@ -316,26 +316,26 @@ fn cell(of: &str, cost: Option<&Cost>) -> Markup {
 
 impl Cost {
     /// Its class, and what is told of it.
-    pub(in super::super) fn told(&self) -> (&'static str, String) {
+    pub(in super::super) fn class_and_text(&self) -> (&'static str, String) {
         match self {
             Cost::Unknown(why) => ("unknown", (*why).to_owned()),
-            Cost::Known(known) => (known.felt().class(), known.time()),
+            Cost::Increase(known) => (known.perception().class(), known.time()),
         }
     }
 }
 
-impl Felt {
+impl Perception {
     pub(super) fn class(self) -> &'static str {
         match self {
-            Felt::Sooner => "sooner",
-            Felt::Same => "same",
-            Felt::Part => "part",
-            Felt::Later => "later",
+            Perception::Sooner => "sooner",
+            Perception::Same => "same",
+            Perception::Part => "part",
+            Perception::Later => "later",
         }
     }
 }
 
-impl Known {
+impl Increase {
     /// `+36 ms`, `+1.2 to +36 ms`, `no difference`.
     pub(super) fn time(&self) -> String {
         if !self.is_shown && self.least.abs().max(self.most.abs()) >= NOTHING_MS {

@@ -11,8 +11,8 @@ use crate::study::tests::{MEASURED, findings};
 use crate::text::{digits, grouped};
 
 /// A cost of so many milliseconds and round trips.
-pub(in crate::study) fn known(ms: f64, trips: f64) -> Known {
-    Known {
+pub(in crate::study) fn known(ms: f64, trips: f64) -> Increase {
+    Increase {
         least: ms,
         most: ms,
         trips: [trips; 2],
@@ -46,25 +46,28 @@ fn numbers_are_as_long_as_they_need() {
 
 #[test]
 fn a_fifth_of_a_round_trip_is_felt() {
-    let felt = |trips: f64| known(trips * 35.0, trips).felt();
-    assert_eq!(felt(0.19), Felt::Same);
-    assert_eq!(felt(0.21), Felt::Part);
-    assert_eq!(felt(0.79), Felt::Part);
-    assert_eq!(felt(0.81), Felt::Later);
-    assert_eq!(felt(-0.19), Felt::Same);
-    assert_eq!(felt(-0.21), Felt::Sooner);
-    let unknown = Known {
+    let perception = |trips: f64| known(trips * 35.0, trips).perception();
+    assert_eq!(perception(0.19), Perception::Same);
+    assert_eq!(perception(0.21), Perception::Part);
+    assert_eq!(perception(0.79), Perception::Part);
+    assert_eq!(perception(0.81), Perception::Later);
+    assert_eq!(perception(-0.19), Perception::Same);
+    assert_eq!(perception(-0.21), Perception::Sooner);
+    let unknown = Increase {
         is_shown: false,
         ..known(35.0, 1.0)
     };
-    assert_eq!(unknown.felt(), Felt::Same);
+    assert_eq!(unknown.perception(), Perception::Same);
     // One on some networks alone.
-    assert_eq!(known(0.0, 0.0).with(&known(35.0, 1.0)).felt(), Felt::Part);
+    assert_eq!(
+        known(0.0, 0.0).with(&known(35.0, 1.0)).perception(),
+        Perception::Part
+    );
 }
 
 #[test]
 fn costs_say_what_they_come_of() {
-    let trip = Known {
+    let trip = Increase {
         counted: Some(1),
         computing: Some([4.0; 2]),
         ..known(37.0, 1.06)
@@ -75,14 +78,14 @@ fn costs_say_what_they_come_of() {
         "+1\u{a0}round trip, +4\u{a0}ms computing"
     );
     // Another count elsewhere, and no more computing than nobody would look at.
-    let both = trip.clone().with(&Known {
+    let both = trip.clone().with(&Increase {
         computing: Some([0.1; 2]),
         ..known(0.2, 0.0)
     });
     assert_eq!(both.time(), "+0.2 to\u{a0}+37\u{a0}ms");
     assert_eq!(both.because().unwrap(), "+0.1 to\u{a0}+4\u{a0}ms computing");
     // A slow link has the bytes besides, and a part of a round trip less to wait.
-    let slow = |ms, rest| Known {
+    let slow = |ms, rest| Increase {
         rest,
         counted: Some(0),
         ..known(ms, 0.2)
@@ -106,7 +109,7 @@ fn costs_say_what_they_come_of() {
         "+68 to\u{a0}+70\u{a0}ms bytes"
     );
     assert_eq!(hello.with(&response).because(), None);
-    let none = Known {
+    let none = Increase {
         is_shown: false,
         ..trip
     };
@@ -117,7 +120,7 @@ fn costs_say_what_they_come_of() {
 #[test]
 fn what_is_unknown_on_one_network_is_unknown_on_all() {
     let failed = Cost::Unknown("timed out");
-    let all = Cost::Known(known(1.0, 0.1)).with(failed.clone());
+    let all = Cost::Increase(known(1.0, 0.1)).with(failed.clone());
     assert_eq!(all, failed);
 }
 

@@ -46,8 +46,8 @@ fn handshake(cases: &[&Case]) -> Option<String> {
     // What is larger elsewhere, and who is late nowhere but there.
     let larger = elsewhere(away.first().copied(), Some(first)).filter(|_| !here.is_empty());
     let is_nowhere_else = |case: &&&Case| {
-        let is_told = larger.is_some_and(|larger| larger.arm == case.arm);
-        !is_told && !leading.iter().any(|late| late.arm == case.arm)
+        let is_implied = larger.is_some_and(|larger| larger.arm == case.arm);
+        !is_implied && !leading.iter().any(|late| late.arm == case.arm)
     };
     let alone = away.iter().filter(is_nowhere_else).copied();
     for (nth, most) in larger.into_iter().chain(alone).take(NAMED).enumerate() {

@@ -1,6 +1,6 @@
 //! Differences that are shown, which made sentences name, and how they say them.
 
-use crate::study::overview::{Case, Column, Felt, Known};
+use crate::study::overview::{Case, Column, Increase, Perception};
 use crate::text::digits;
 use crate::thresholds::{NAMED, NOTHING_MS, WORTH_MORE};
 
@@ -22,11 +22,14 @@ impl<'a> Times<'a> {
 }
 
 pub(super) fn is_late(case: &Case) -> bool {
-    matches!(case.known.felt(), Felt::Later | Felt::Part)
+    matches!(
+        case.known.perception(),
+        Perception::Later | Perception::Part
+    )
 }
 
 pub(super) fn is_sooner(case: &Case) -> bool {
-    case.known.felt() == Felt::Sooner
+    case.known.perception() == Perception::Sooner
 }
 
 /// The largest for sure.
@@ -76,7 +79,7 @@ pub(super) fn elsewhere<'a>(away: Option<&'a Case>, here: Option<&Case>) -> Opti
 }
 
 /// `35 ms`, or `at least 20 ms` of what is not known better.
-pub(super) fn time(known: &Known) -> String {
+pub(super) fn time(known: &Increase) -> String {
     if known.is_sure() {
         milliseconds(known.size())
     } else {
@@ -85,7 +88,7 @@ pub(super) fn time(known: &Known) -> String {
 }
 
 /// `up to 35 ms`, or `at least 20 ms` of what is not known better.
-pub(super) fn up_to(known: &Known) -> String {
+pub(super) fn up_to(known: &Increase) -> String {
     if known.is_sure() {
         format!("up to {}", milliseconds(known.size()))
     } else {
@@ -101,7 +104,7 @@ pub(super) fn milliseconds(ms: f64) -> String {
 /// `, at p90 70 ms`: what other percentiles say, or which of them say about the same.
 pub(super) fn further(case: &Case) -> String {
     let own = &case.known;
-    let is_alike = |known: &Known| {
+    let is_alike = |known: &Increase| {
         let times = known.size() / own.size().max(NOTHING_MS);
         let is_near = (1.0 / WORTH_MORE..=WORTH_MORE).contains(&times);
         known.is_shown && known.is_sooner() == own.is_sooner() && is_near

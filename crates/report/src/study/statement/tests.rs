@@ -15,7 +15,7 @@ use crate::answer::answer;
 use crate::layout::Screen;
 use crate::study::figure::draw;
 use crate::study::findings::Findings;
-use crate::study::overview::{self, Known, Overview};
+use crate::study::overview::{self, Increase, Overview};
 use crate::study::tests::{MEASURED, findings};
 use crate::study::{described, finding, page};
 use crate::tests::errors;
@@ -130,15 +130,15 @@ fn what_is_not_borne_out_is_not_said() {
 }
 
 /// A cost of so many milliseconds and round trips, to the nanosecond.
-fn known(ms: f64, trips: f64) -> Known {
-    Known {
+fn known(ms: f64, trips: f64) -> Increase {
+    Increase {
         interval: Some([ms; 2]),
         ..overview::tests::known(ms, trips)
     }
 }
 
 /// Of two networks, the first of which most readers have.
-fn overview(here: &Known, away: &Known) -> Overview {
+fn overview(here: &Increase, away: &Increase) -> Overview {
     let mut overview = Overview::new(&findings(MEASURED, &[])).unwrap();
     for case in overview.cases.iter_mut().flatten() {
         case.known = match &*case.place {
@@ -150,7 +150,7 @@ fn overview(here: &Known, away: &Known) -> Overview {
     overview
 }
 
-fn costs_of(here: &Known, away: &Known) -> String {
+fn costs_of(here: &Increase, away: &Increase) -> String {
     costs::words(&overview(here, away)).unwrap()
 }
 
@@ -168,7 +168,7 @@ fn what_is_sooner_leads_where_that_is_asked() {
 #[test]
 fn no_sentence_claims_what_was_not_shown() {
     for other in [known(-55.0, -1.5), known(103.0, 3.0)] {
-        let noise = Known {
+        let noise = Increase {
             is_shown: false,
             interval: Some([-300.0, 470.0]),
             ..other
@@ -188,7 +188,7 @@ fn no_sentence_claims_what_was_not_shown() {
         assert!(!words.contains("sooner"), "{words}");
     }
     // What is sooner, if anything, is not that much later.
-    let sooner = Known {
+    let sooner = Increase {
         is_shown: false,
         interval: Some([-470.0, -9.0]),
         ..known(-55.0, -1.5)
@@ -202,7 +202,7 @@ fn no_sentence_claims_what_was_not_shown() {
 #[test]
 fn the_network_that_most_readers_have_leads() {
     // 1463 ms of 300 connections, where packets are lost.
-    let extreme = Known {
+    let extreme = Increase {
         interval: Some([110.0, 2900.0]),
         ..known(1463.0, 7.0)
     };

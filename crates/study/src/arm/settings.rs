@@ -11,27 +11,27 @@ use crate::{Arm, ArmChain};
 
 /// A chain, and keys with their values: what follows the group of an arm, in its order and its words. Or keys alone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Said {
+pub struct Settings {
     /// With its size; empty where there are keys alone.
     pub(super) chain: String,
     pub(super) keys: Vec<(Key, String)>,
 }
 
-impl Said {
+impl Settings {
     /// What there is to say of a chain.
-    pub(super) fn of(group: Group, chain: &ArmChain) -> Result<Said, ArmProblem> {
+    pub(super) fn of(group: Group, chain: &ArmChain) -> Result<Settings, ArmProblem> {
         let [has, usual] = [chain.clone(), bare(chain)].map(|chain| Arm::bare(group, chain));
         let keys = Key::all().filter(|key| key.is_of_chain());
         let keys = keys.filter(|key| key.get(&has) != key.get(&usual));
-        let said = Said {
+        let settings = Settings {
             chain: chain_as_written(chain),
             keys: keys.filter_map(|key| Some((key, key.get(&has)?))).collect(),
         };
-        check_segments(&said.chain, 0)?;
-        for (_, value) in &said.keys {
+        check_segments(&settings.chain, 0)?;
+        for (_, value) in &settings.keys {
             check_segments(value, 1)?;
         }
-        Ok(said)
+        Ok(settings)
     }
 
     /// Keys with their values.
@@ -39,13 +39,13 @@ impl Said {
     /// # Errors
     ///
     /// [`ArmProblem`] where there is no such key, or one stands twice.
-    pub fn of_keys(pairs: &[(&str, &str)]) -> Result<Said, ArmProblem> {
-        let mut said = Said::default();
+    pub fn of_keys(pairs: &[(&str, &str)]) -> Result<Settings, ArmProblem> {
+        let mut settings = Settings::default();
         for (key, value) in pairs {
             check_segments(value, 1)?;
-            said.add(Key::parse(key)?, value)?;
+            settings.add(Key::parse(key)?, value)?;
         }
-        Ok(said)
+        Ok(settings)
     }
 
     /// The keys of a text such as `delivery=elide/client=stale`, in front of which there is no chain.
@@ -53,14 +53,14 @@ impl Said {
     /// # Errors
     ///
     /// Those of keys, or the text in front of them.
-    pub fn keys_of(text: &str) -> Result<Said, NoKeys> {
-        let said: Said = match text {
-            "" => Said::default(),
+    pub fn keys_of(text: &str) -> Result<Settings, NoKeys> {
+        let settings: Settings = match text {
+            "" => Settings::default(),
             _ => text.parse()?,
         };
-        match said.chain.split('/').find(|word| !word.is_empty()) {
+        match settings.chain.split('/').find(|word| !word.is_empty()) {
             Some(word) => Err(NoKeys::Word(word.to_owned())),
-            None => Ok(said),
+            None => Ok(settings),
         }
     }
 
@@ -77,18 +77,18 @@ impl Said {
 
     /// Whether this key is said.
     pub fn says(&self, key: &str) -> bool {
-        self.keys.iter().any(|(said, _)| said.name() == key)
+        self.keys.iter().any(|(settings, _)| settings.name() == key)
     }
 
     /// The same without some keys.
     #[must_use]
-    pub fn without(mut self, keys: &[&str]) -> Said {
+    pub fn without(mut self, keys: &[&str]) -> Settings {
         self.keys.retain(|(key, _)| !keys.contains(&key.name()));
         self
     }
 
     /// What it says of some keys, and what of the others.
-    pub fn parted(&self, keys: &[&str]) -> (Said, Said) {
+    pub fn parted(&self, keys: &[&str]) -> (Settings, Settings) {
         let these = self.keys.iter().map(|(key, _)| key.name());
         let others: Vec<_> = these.filter(|key| !keys.contains(key)).collect();
         (self.clone().without(&others), self.clone().without(keys))
@@ -111,21 +111,21 @@ impl Said {
     }
 }
 
-impl FromStr for Said {
+impl FromStr for Settings {
     type Err = ArmProblem;
 
     /// Parts the chain from the keys after it. A segment that does not begin a key belongs to what
     /// stands before it, since both chains and values can be paths.
-    fn from_str(text: &str) -> Result<Said, ArmProblem> {
-        let mut said = Said::default();
+    fn from_str(text: &str) -> Result<Settings, ArmProblem> {
+        let mut settings = Settings::default();
         let mut chain: Option<String> = None;
         for segment in text.split('/') {
             let key = segment.split_once('=');
             if let Some((name, value)) = key.filter(|(name, _)| looks_like_key(name)) {
-                said.add(Key::parse(name)?, value)?;
+                settings.add(Key::parse(name)?, value)?;
                 continue;
             }
-            let last = said.keys.last_mut().map(|(_, value)| value);
+            let last = settings.keys.last_mut().map(|(_, value)| value);
             match last.or(chain.as_mut()) {
                 Some(path) => {
                     path.push('/');
@@ -134,8 +134,8 @@ impl FromStr for Said {
                 None => chain = Some(segment.to_owned()),
             }
         }
-        said.chain = chain_in_usual_letters(&chain.unwrap_or_default());
-        Ok(said)
+        settings.chain = chain_in_usual_letters(&chain.unwrap_or_default());
+        Ok(settings)
     }
 }
 
@@ -162,7 +162,7 @@ fn looks_like_key(name: &str) -> bool {
     !name.is_empty() && name.chars().all(|c| c.is_ascii_alphabetic() || c == '_')
 }
 
-impl fmt::Display for Said {
+impl fmt::Display for Settings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.chain)?;
         let mut between = match self.chain.as_str() {
