@@ -237,3 +237,27 @@ fn folders_that_are_made_are_their_owners_alone() {
         assert_eq!(mode & 0o022, 0, "{made:?}");
     }
 }
+
+/// Whatever names it, and until another file has its name.
+#[test]
+fn files_that_were_opened_are_remembered() {
+    let folder = folder();
+    let [file, other, link] = ["a", "b", "c"].map(|name| folder.path().join(name));
+    write(&file, b"read").unwrap();
+    write(&other, b"not read").unwrap();
+    std::os::unix::fs::symlink(&file, &link).unwrap();
+    assert!(!was_opened(&file));
+    assert_eq!(read(&link, 10).unwrap(), b"read");
+    assert!(was_opened(&file) && was_opened(&link));
+    assert!(!was_opened(&other) && !was_opened(&folder.path().join("none")));
+    // What is opened as a program reads it again and again is not.
+    read_regular(&other, 10, Links::Refused).unwrap();
+    assert!(!was_opened(&other));
+    // Whoever opens a folder reads no file.
+    assert!(open(folder.path()).is_ok());
+    assert!(!was_opened(folder.path()));
+    let earlier = File::open(&file).unwrap();
+    write(&file, b"new").unwrap();
+    assert!(!was_opened(&file));
+    drop(earlier);
+}
