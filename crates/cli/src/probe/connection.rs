@@ -104,7 +104,13 @@ pub(super) fn connect(
             let stream = failed.get_ref();
             let is_late = failed.error().io_error().is_some_and(is_timeout);
             let stack = failed.error().ssl_error();
-            return Err(Nothing::Server(no_handshake(stream, stack, is_late)));
+            let problem = no_handshake(stream, stack, is_late);
+            return Err(Nothing::Server(
+                match stream.observer.asks_for_certificate_in_clear() {
+                    true => no_client_certificate(target, &problem),
+                    false => problem,
+                },
+            ));
         }
     };
     let mut seen = Seen {
@@ -377,6 +383,15 @@ fn no_handshake(stream: &Stream, stack: Option<&ErrorStack>, is_late: bool) -> S
             reason.unwrap_or("it hangs up")
         ),
     }
+}
+
+/// Of TLS 1.2, whose handshake does not end where a server insists on a client's certificate.
+fn no_client_certificate(target: &Target, problem: &str) -> String {
+    let (problem, _) = problem.split_once(": ").unwrap_or((problem, ""));
+    format!(
+        "asks for a client's certificate, which a probe has none of, and {problem}: `lastbyte explain {}` reads its chain",
+        target.host
+    )
 }
 
 /// What kept a connection from its end.

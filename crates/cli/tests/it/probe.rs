@@ -1359,13 +1359,23 @@ fn a_request_for_a_client_s_certificate_is_told_and_what_comes_of_it() {
 fn alerts_have_their_names() {
     let chain = chain();
     let required = SServer::start(&chain, &["-tls1_2", "-Verify", "1"]);
+    let alert = format!(
+        "{0} asks for a client's certificate, which a probe has none of, and refuses the handshake with alert handshake_failure (40): \
+         `lastbyte explain {0}` reads its chain",
+        required.address
+    );
+    assert_refused(&[&required.address], 1, &alert);
+    let other = SServer::start(&chain, &["-tls1_2", "-cipher", "PSK-AES128-CBC-SHA256"]);
     let alert = "refuses the handshake with alert handshake_failure (40): it has no cipher suite, group or signature in common with this client, or \
          asks for a client's certificate";
-    assert_refused(&[&required.address], 1, alert);
+    assert_refused(&[&other.address], 1, alert);
     let old = SServer::start(&chain, &["-tls1_1", "-cipher", "ALL:@SECLEVEL=0"]);
     let alert = "refuses the handshake with alert protocol_version (70): it may speak neither TLS 1.3 nor TLS 1.2";
     assert_refused(&[&old.address], 1, alert);
+    // Its chain has come by then.
     let ended = run(&mut lastbyte(["explain", &required.address]));
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let ended = run(&mut lastbyte(["explain", &other.address]));
     assert!(
         ended.stderr.contains("with alert handshake_failure (40)"),
         "{ended:?}"
