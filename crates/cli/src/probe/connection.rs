@@ -10,7 +10,7 @@ use lastbyte_link::counted;
 use lastbyte_probe::{
     Answer, Answered, Ask, Connection, Cut, Event, Head, HeadError, ResponseHead,
 };
-use lastbyte_tls::observer::{MessageType, Observation, Observer, PlacedMessage, Side};
+use lastbyte_tls::observer::{Message, MessageType, Observation, Observer, PlacedMessage, Side};
 use lastbyte_tls::{Alert, key_log, received_alert};
 use openssl::error::ErrorStack;
 use openssl::ssl::{HandshakeError, ShutdownState, SslRef, SslStream, SslVersion};
@@ -56,6 +56,8 @@ pub(super) struct Seen {
     pub(super) alert: Option<Alert>,
     /// What of TLS 1.2's messages is an OCSP response.
     pub(super) status_bytes: usize,
+    /// Whether the server asks for a client's certificate.
+    pub(super) asks_for_certificate: bool,
 }
 
 /// The head of a response, and how much came.
@@ -137,6 +139,7 @@ pub(super) fn connect(
         problem: None,
         alert: None,
         status_bytes: status_bytes(stream.ssl()),
+        asks_for_certificate: false,
     };
     stream.get_mut().stage = Stage::Finished;
     // What was noted up to here has the whole handshake; the client's Finished is not sent yet.
@@ -154,6 +157,8 @@ pub(super) fn connect(
     let key_log = key_log::of(stream.ssl());
     let observer = &stream.get_ref().observer;
     seen.observation = observer.observe(&key_log);
+    seen.asks_for_certificate = observer.asks_for_certificate_in_clear()
+        || (seen.observation.bytes(Message::CertificateRequest)).is_some();
     let tickets = tickets(&observer.messages(&key_log));
     let first_byte = tickets.as_ref().map(|(first_byte, _)| *first_byte);
     if let (Some(response), Some(first_byte)) = (&mut seen.response, first_byte) {

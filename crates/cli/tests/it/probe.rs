@@ -1340,10 +1340,14 @@ fn a_request_for_a_client_s_certificate_is_told_and_what_comes_of_it() {
         let url = format!("https://{}/page", server.address);
         (found(&url), probe(&[&url]))
     };
-    let (document, ended) = answers(&["-tls1_3", "-verify", "1"]);
-    assert_eq!(document["tls"]["client_certificate"], "optional");
-    let row = "client's chain     asked for (CertificateRequest), and the connection went on without one\n";
-    assert!(ended.stdout.contains(row), "{ended:?}");
+    for version in ["-tls1_3", "-tls1_2"] {
+        let (document, ended) = answers(&[version, "-verify", "1"]);
+        assert_eq!(document["tls"]["client_certificate"], "optional");
+        let row = "client's chain     asked for (CertificateRequest), and the connection went on without one\n";
+        assert!(ended.stdout.contains(row), "{ended:?}");
+        let (document, _) = answers(&[version]);
+        assert!(document["tls"].get("client_certificate").is_none());
+    }
     let (document, ended) = answers(&["-tls1_3", "-Verify", "1"]);
     assert_eq!(document["tls"]["client_certificate"], "required");
     let notes = document["notes"].to_string();
@@ -1351,8 +1355,6 @@ fn a_request_for_a_client_s_certificate_is_told_and_what_comes_of_it() {
     assert!(notes.contains(alert), "{notes}");
     let row = "asked for (CertificateRequest), and the connection ended without one\n";
     assert!(ended.stdout.contains(row), "{ended:?}");
-    let (document, _) = answers(&["-tls1_3"]);
-    assert!(document["tls"].get("client_certificate").is_none());
 }
 
 #[test]
