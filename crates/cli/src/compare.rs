@@ -246,7 +246,16 @@ impl Compare {
             saved.check(&experiment).map_err(Failure::usage)?;
         }
         let save = self.save.as_ref().map(SavedName::place).transpose()?;
-        let save = save.map(draft).transpose()?;
+        let earlier = self.compare_to.as_ref();
+        let save = save.map(|path| {
+            if earlier.is_some_and(|earlier| earlier.is_at(path)) {
+                // What was saved under a name gives way to what is saved under it now.
+                Draft::replacing(path)
+            } else {
+                Draft::new(path)
+            }
+        });
+        let save = save.transpose()?;
         // A threshold can be of a percentile that is not among the usual ones.
         let percentiles: Vec<_> = Percentile::USUAL
             .into_iter()
@@ -268,6 +277,9 @@ impl Compare {
             check_folder(&self.capture_to)?;
         }
         let kept = self.inside.begin(&self.capture_to)?;
+        for draft in [&output, &junit, &page].into_iter().flatten() {
+            draft.check()?;
+        }
         let run = engine::measure(
             engine.as_ref(),
             &experiment,

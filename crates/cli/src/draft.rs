@@ -17,11 +17,35 @@ pub(super) struct Draft<'a> {
     draft: lastbyte_files::Draft,
     /// Until the file is there or given up.
     name: Taken,
+    earlier: Earlier,
+}
+
+/// What may become of a file of this name that the command has read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Earlier {
+    Kept,
+    Replaced,
 }
 
 impl<'a> Draft<'a> {
-    /// Before anything is measured, so that a place that can't be written is reported at once.
+    /// Before anything is measured, so that a place that can't be written is reported at once. A file that the command reads stays.
     pub(super) fn new(path: &'a Path) -> Result<Self, Failure> {
+        if is_named_besides(path, std::env::args_os().skip(1)) {
+            return Err(cannot_write(
+                path,
+                "the command names it for something else besides: name another file",
+            ));
+        }
+        check_unread(path)?;
+        Self::begin(path, Earlier::Kept)
+    }
+
+    /// The same of what may take the place of what was read, such as results of what they are compared with.
+    pub(super) fn replacing(path: &'a Path) -> Result<Self, Failure> {
+        Self::begin(path, Earlier::Replaced)
+    }
+
+    fn begin(path: &'a Path, earlier: Earlier) -> Result<Self, Failure> {
         let folder = match path.parent() {
             Some(folder) if folder != Path::new("") => folder,
             _ => Path::new("."),
@@ -33,16 +57,23 @@ impl<'a> Draft<'a> {
             let problem = format!("there is no folder \"{}\": make it first", folder.display());
             return Err(cannot_write(path, problem));
         }
-        if is_named_besides(path, std::env::args_os().skip(1)) {
-            return Err(cannot_write(
-                path,
-                "the command names it for something else besides: name another file",
-            ));
-        }
         let name = Taken::new(path, folder)?;
         match lastbyte_files::Draft::new(path) {
-            Ok(draft) => Ok(Self { path, draft, name }),
+            Ok(draft) => Ok(Self {
+                path,
+                draft,
+                name,
+                earlier,
+            }),
             Err(error) => Err(cannot_write(path, error)),
+        }
+    }
+
+    /// Looks again whether what has this name was read: before anything is measured, for who reads after having begun.
+    pub(super) fn check(&self) -> Result<(), Failure> {
+        match self.earlier {
+            Earlier::Kept => check_unread(self.path),
+            Earlier::Replaced => Ok(()),
         }
     }
 
@@ -84,7 +115,10 @@ impl<'a> Draft<'a> {
 
     /// Gives the file its name.
     pub(super) fn finish(self) -> Result<(), Failure> {
-        let Self { path, draft, name } = self;
+        self.check()?;
+        let Self {
+            path, draft, name, ..
+        } = self;
         let kept = draft.keep();
         drop(name);
         kept.map_err(|error| cannot_write(path, error))
@@ -129,8 +163,20 @@ impl Drop for Taken {
     }
 }
 
+/// Makes sure that nothing was read of what has this name, be it named in a study or found beside a chain.
+pub(super) fn check_unread(path: &Path) -> Result<(), Failure> {
+    if lastbyte_files::was_opened(path) {
+        Err(cannot_write(
+            path,
+            "the command reads this file: name another",
+        ))
+    } else {
+        Ok(())
+    }
+}
+
 /// Whether a file that is there is in more than one of a command's arguments, under whatever names: then it is read, too. Arms have
-/// files between their slashes and signs of equality.
+/// files between their slashes and signs of equality, and options of one letter have them right behind that.
 fn is_named_besides(path: &Path, arguments: impl Iterator<Item = OsString>) -> bool {
     if !path.is_file() {
         return false;
@@ -139,8 +185,13 @@ fn is_named_besides(path: &Path, arguments: impl Iterator<Item = OsString>) -> b
     let names = |argument: &OsString| {
         let text = argument.to_string_lossy();
         let begins = text.char_indices().filter(|(_, letter)| is_mark(*letter));
+        let letters = match text.strip_prefix('-') {
+            Some(rest) => rest.bytes().take_while(u8::is_ascii_alphabetic).count(),
+            None => 0,
+        };
+        let behind_letters = (1..=letters).map(|letter| letter + 1);
         let begins = begins.map(|(at, _)| at + 1).chain([0]);
-        begins.into_iter().any(|begin| {
+        begins.chain(behind_letters).any(|begin| {
             let rest = text.get(begin..).unwrap_or_default();
             let ends = rest.char_indices().filter(|(_, letter)| is_mark(*letter));
             let mut ends = ends.map(|(at, _)| at).chain([rest.len()]);
@@ -249,6 +300,9 @@ mod tests {
                 &format!("x25519/{other}/key={file}"),
                 &format!("--svg={file}"),
             ],
+            &["explore", &file, &format!("-o{file}")],
+            &["explore", &link, &format!("-o={file}")],
+            &["explore", &file, &format!("-vo{link}")],
         ] {
             assert!(is_named(arguments), "{arguments:?}");
         }
@@ -259,6 +313,8 @@ mod tests {
                 &format!("x25519/{other}/root=sent"),
                 &format!("--svg={file}"),
             ],
+            &["explore", &other, &format!("-o{file}")],
+            &["explore", &format!("-vo={file}")],
         ] {
             assert!(!is_named(arguments), "{arguments:?}");
         }

@@ -6,7 +6,7 @@ use std::path::{Component, Path, PathBuf};
 use clap::Args;
 use lastbyte_link::{counted, shell_word};
 
-use super::draft::{Draft, cannot_write};
+use super::draft::{Draft, cannot_write, check_unread};
 use super::{Failure, tell};
 use lastbyte::lab::{Captures, Inspection};
 use lastbyte::study::Experiment;
@@ -52,8 +52,12 @@ impl Inside {
         })
     }
 
-    /// Makes sure that secrets have a place outside of a folder of results, which is nobody's but the run's.
-    pub(super) fn check_outside(&self, folder: &Path) -> Result<(), Failure> {
+    /// Makes sure that secrets have a place outside of a folder of results, which is nobody's but the run's, and not that of
+    /// what was read up to here.
+    pub(super) fn check_place(&self, folder: &Path) -> Result<(), Failure> {
+        if let Some(path) = &self.keylog {
+            check_unread(path)?;
+        }
         match &self.keylog {
             Some(path) if real(path).starts_with(real(folder)) => Err(cannot_write(
                 path,

@@ -4,6 +4,7 @@ mod authority;
 mod files;
 mod serve;
 
+use std::io::Write;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -20,6 +21,7 @@ use lastbyte_mtc::{
     Trusted, UnixTime, Validity,
 };
 
+use super::draft::Draft;
 use super::{Failure, print, print_document};
 use authority::{Ca, PublicParts, make_ca, served};
 use files::{create_folder, read_certificate, refuse_taken, write_file, write_private};
@@ -298,7 +300,7 @@ fn prove(folder: &Path, certificate: &Path, output: Option<&Path>) -> Result<(),
         ))
     })?;
     match output {
-        Some(path) => write_file(path, text.as_bytes()),
+        Some(path) => Draft::new(path)?.write(|out| out.write_all(text.as_bytes())),
         None => print_document(&text),
     }
 }

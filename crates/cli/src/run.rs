@@ -93,7 +93,7 @@ impl Run {
         if self.prepare {
             return self.prepare(&study);
         }
-        self.inside.check_outside(&self.path(&study))?;
+        self.inside.check_place(&self.path(&study))?;
         let measures = study.measures.iter();
         (self.inside).check_loads(measures.map(|measure| &measure.experiment))?;
         let shard = self.shard.read()?;
@@ -130,8 +130,8 @@ impl Run {
         let mut measures = study.measures.iter();
         let jitter = measures.find_map(|measure| measure.experiment.jitter_note());
         own::tell(jitter.as_slice());
+        let kept = self.inside.begin(&self.path(&study).join(CAPTURES))?;
         let folder = begun.map_or_else(take_folder, Ok)?;
-        let kept = self.inside.begin(&folder.path().join(CAPTURES))?;
         let interrupt = interrupt().map_err(Failure::run)?;
         let work = Work {
             study: &study,

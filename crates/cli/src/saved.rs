@@ -67,6 +67,11 @@ impl SavedName {
         Ok(&self.path)
     }
 
+    /// Whether it is this file.
+    pub(super) fn is_at(&self, path: &Path) -> bool {
+        self.path == path || lastbyte_files::is_same(&self.path, path)
+    }
+
     fn unknown(&self) -> String {
         let Self { name, path } = self;
         if name.contains('/') {

@@ -6,18 +6,35 @@
 #[cfg(feature = "parquet")]
 pub mod bounded_parquet;
 
-use std::fs::{self, File, OpenOptions, Permissions};
+use std::collections::BTreeSet;
+use std::fs::{self, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+/// The files that [`open`] has opened. Those of a command are few, and programs that run on read with [`read_regular`].
+static OPENED: Mutex<BTreeSet<Id>> = Mutex::new(BTreeSet::new());
+
+/// The device and the inode of a file.
+type Id = (u64, u64);
+
+fn id(found: &Metadata) -> Id {
+    (found.dev(), found.ino())
+}
 
 /// Whether two names are of one file that is there, be it by links: by its device and inode.
 pub fn is_same(one: &Path, other: &Path) -> bool {
-    let id = |path: &Path| {
-        let found = path.metadata().ok()?;
-        Some((found.dev(), found.ino()))
-    };
+    let id = |path: &Path| Some(id(&path.metadata().ok()?));
     id(one).is_some_and(|found| id(other) == Some(found))
+}
+
+/// Whether [`open`] has opened the file that has this name now, under whatever name. One that has taken its place since then is
+/// another.
+pub fn was_opened(path: &Path) -> bool {
+    let opened = OPENED.lock().unwrap_or_else(PoisonError::into_inner);
+    let found = path.metadata();
+    found.is_ok_and(|found| opened.contains(&id(&found)))
 }
 
 /// Reads a file that a user names, of at most `most` bytes.
@@ -39,10 +56,16 @@ pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
 /// As [`read`], whatever the size.
 pub fn open(path: &Path) -> io::Result<File> {
     let is_open_already = ["/dev/fd", "/proc/self/fd", "/dev/stdin"];
-    match is_open_already.iter().any(|fd| path.starts_with(fd)) {
+    let file = match is_open_already.iter().any(|fd| path.starts_with(fd)) {
         true => File::open(path),
         false => open_regular(path, Links::Followed),
+    }?;
+    let found = file.metadata()?;
+    if found.is_file() {
+        let mut opened = OPENED.lock().unwrap_or_else(PoisonError::into_inner);
+        opened.insert(id(&found));
     }
+    Ok(file)
 }
 
 /// Whether the name of a file may be a link to it.

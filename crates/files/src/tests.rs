@@ -226,8 +226,23 @@ fn a_file_is_itself_under_all_its_names() {
     ));
 }
 
+/// Whatever the umask, which is one of the whole process: the test is another one's.
 #[test]
 fn folders_that_are_made_are_their_owners_alone() {
+    const AGAIN: &str = "LASTBYTE_FILES_UMASK";
+    if std::env::var_os(AGAIN).is_none() {
+        let mut again = std::process::Command::new("sh");
+        let name = "tests::folders_that_are_made_are_their_owners_alone";
+        again.args(["-c", "umask 000 && exec \"$0\" --exact \"$1\""]);
+        again.arg(std::env::current_exe().unwrap()).arg(name);
+        let ended = again.env(AGAIN, "000").output().unwrap();
+        let said = String::from_utf8_lossy(&ended.stdout);
+        assert!(
+            ended.status.success() && said.contains("1 passed"),
+            "{said}"
+        );
+        return;
+    }
     let folder = tempfile::tempdir().unwrap();
     let inner = folder.path().join("a/b");
     make_folders(&inner).unwrap();
@@ -236,4 +251,28 @@ fn folders_that_are_made_are_their_owners_alone() {
         let mode = made.metadata().unwrap().permissions().mode();
         assert_eq!(mode & 0o022, 0, "{made:?}");
     }
+}
+
+/// Whatever names it, and until another file has its name.
+#[test]
+fn files_that_were_opened_are_remembered() {
+    let folder = folder();
+    let [file, other, link] = ["a", "b", "c"].map(|name| folder.path().join(name));
+    write(&file, b"read").unwrap();
+    write(&other, b"not read").unwrap();
+    std::os::unix::fs::symlink(&file, &link).unwrap();
+    assert!(!was_opened(&file));
+    assert_eq!(read(&link, 10).unwrap(), b"read");
+    assert!(was_opened(&file) && was_opened(&link));
+    assert!(!was_opened(&other) && !was_opened(&folder.path().join("none")));
+    // What is opened as a program reads it again and again is not.
+    read_regular(&other, 10, Links::Refused).unwrap();
+    assert!(!was_opened(&other));
+    // Whoever opens a folder reads no file.
+    assert!(open(folder.path()).is_ok());
+    assert!(!was_opened(folder.path()));
+    let earlier = File::open(&file).unwrap();
+    write(&file, b"new").unwrap();
+    assert!(!was_opened(&file));
+    drop(earlier);
 }

@@ -26,6 +26,8 @@ pub(crate) struct Blocks {
     pub(crate) labels: Vec<String>,
     /// What is in it and is neither read nor expected there.
     pub(crate) left_out: Vec<String>,
+    /// The first block that has not come to its end: what it says it is, and the line in which it begins.
+    pub(crate) cut: Option<(String, usize)>,
 }
 
 impl Blocks {
@@ -42,7 +44,9 @@ impl Blocks {
             pem: String::with_capacity(text.len()),
             labels: Vec::new(),
             left_out: Vec::new(),
+            cut: None,
         };
+        let mut open = None;
         for (index, line) in text.split_inclusive('\n').enumerate() {
             let trimmed = line.trim_end();
             if trimmed.contains('\r') && trimmed.contains(BEGIN) {
@@ -50,11 +54,15 @@ impl Blocks {
             }
             match (label(trimmed, BEGIN), label(trimmed, END)) {
                 (Some(found), _) => {
+                    blocks.cut = blocks.cut.or(open.replace((found.to_owned(), index + 1)));
                     blocks.labels.push(found.to_owned());
                     let what = format!("{found:?}");
                     if !is_expected(found) && !blocks.left_out.contains(&what) {
                         blocks.left_out.push(what);
                     }
+                }
+                (None, Some(found)) => {
+                    open.take_if(|(begun, _)| begun == found);
                 }
                 (None, None) if is_meant_to_begin(trimmed) => {
                     let what = format!("what begins in line {}", index + 1);
@@ -64,6 +72,7 @@ impl Blocks {
             }
             blocks.pem.push_str(&relabelled(line, trimmed));
         }
+        blocks.cut = blocks.cut.or(open);
         Ok(blocks)
     }
 

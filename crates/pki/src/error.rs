@@ -140,6 +140,16 @@ pub enum PemProblem {
         /// What the first block says it is.
         label: String,
     },
+    /// A block has no last line.
+    #[error(
+        "is cut: the block {label:?} that begins in line {line} has no line \"-----END {label}-----\""
+    )]
+    Cut {
+        /// What the block says it is.
+        label: String,
+        /// Where it begins, from 1 on.
+        line: usize,
+    },
     /// A block that should be a certificate isn't one.
     #[error("holds a certificate that is damaged: {}", reason(.0))]
     BadCertificate(ErrorStack),

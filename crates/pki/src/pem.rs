@@ -172,8 +172,16 @@ impl Source<'_> {
         let pem =
             read(place).map_err(|error| PkiError::pem(path, PemProblem::Unreadable(error)))?;
         let blocks = Blocks::read(&pem).map_err(|problem| PkiError::pem(path, problem))?;
-        let certificates = X509::stack_from_pem(blocks.pem.as_bytes())
-            .map_err(|error| PkiError::pem(path, PemProblem::BadCertificate(error)))?;
+        let certificates = X509::stack_from_pem(blocks.pem.as_bytes()).map_err(|error| {
+            let problem = match &blocks.cut {
+                Some((label, line)) => PemProblem::Cut {
+                    label: label.clone(),
+                    line: *line,
+                },
+                None => PemProblem::BadCertificate(error),
+            };
+            PkiError::pem(path, problem)
+        })?;
         let problem = match blocks.labels.first() {
             _ if !certificates.is_empty() => return Ok((certificates, blocks.left_out)),
             _ if pem.is_empty() => PemProblem::Empty,
@@ -314,6 +322,12 @@ impl Source<'_> {
     /// The chain as anybody sees it.
     pub(crate) fn public(&self) -> Result<PublicChain, PkiError> {
         let certificates = self.certificates()?;
+        if let (Some(_), Some(first)) = (&self.files.key, certificates.sent.first())
+            && tls_signature(first).is_some()
+        {
+            // One that is named is meant to be that chain's.
+            self.key(first)?;
+        }
         let name = self.name_for(&certificates.sent, ChainRole::Server);
         let trust = certificates.anchors.as_ref().map(|_| match &name {
             Ok(name) => (self.verified(&certificates, ChainRole::Server, name)).map(|_| ()),

@@ -62,6 +62,9 @@ impl Head {
     /// If it is no response.
     pub fn add(&mut self, new: &[u8]) -> Result<Option<Response>, HeadError> {
         self.bytes.extend_from_slice(new);
+        if !begins_as_http(&self.bytes) {
+            return Err(HeadError::NotHttp);
+        }
         if !new.contains(&b'\n') {
             return self.within_bounds();
         }
@@ -124,6 +127,15 @@ impl Head {
     }
 }
 
+/// Whether it can be the begin of a response: a frame of HTTP/2 need never have a line that ends.
+fn begins_as_http(bytes: &[u8]) -> bool {
+    let bytes = bytes.trim_ascii_start();
+    b"HTTP/1."
+        .iter()
+        .zip(bytes)
+        .all(|(expected, byte)| expected == byte)
+}
+
 /// What a field of a head says, as it can be shown: the first of this name.
 fn field(head: &[u8], name: &str) -> Option<String> {
     fields(head, name).next()
@@ -183,10 +195,17 @@ mod tests {
         let chunked = "HTTP/1.1 200 OK\r\nContent-Length: 1\r\ntransfer-encoding: gzip, Chunked\r\n\r\n2\r\nab\r\n0\r\n";
         assert!(!whole(chunked).body.is_whole());
         assert!(whole(&format!("{chunked}\r\n")).body.is_whole());
-        assert_eq!(
-            Head::default().add(b"220 mail\r\n\r\n"),
-            Err(HeadError::NotHttp)
-        );
+        for other in [
+            &b"220 mail\r\n\r\n"[..],
+            b"220",
+            b"\0\0\x12\x04\0",
+            b"HTTP/2",
+        ] {
+            assert_eq!(Head::default().add(other), Err(HeadError::NotHttp));
+        }
+        for begin in [&b"H"[..], b"\r\nHTTP", b"HTTP/1.1 2"] {
+            assert_eq!(Head::default().add(begin), Ok(None));
+        }
     }
 
     /// As many as are read past, one more, and what would once have called itself thousands of times.
@@ -209,8 +228,9 @@ mod tests {
 
     #[test]
     fn what_does_not_end_is_given_up() {
-        let endless = vec![b'a'; MOST_HEAD + 1];
-        assert_eq!(Head::default().add(&endless), Err(HeadError::TooLong));
+        let endless = format!("HTTP/1.1 200 {}", "a".repeat(MOST_HEAD));
+        let told = Head::default().add(endless.as_bytes());
+        assert_eq!(told, Err(HeadError::TooLong));
         let fields = format!("HTTP/1.1 200 OK\r\n{}", "a: b\r\n".repeat(MOST_HEAD / 6));
         assert!(Head::default().add(fields.as_bytes()).is_err());
     }

@@ -108,6 +108,15 @@ impl Observer {
         is_encrypted.then_some(framing::RECORD_HEADER + length)
     }
 
+    /// Whether the server asks for a client's certificate before it encrypts anything, as in TLS 1.2 (RFC 5246, 7.4.4).
+    pub fn asks_for_certificate_in_clear(&self) -> bool {
+        let plain = records(&self.server).take_while(|record| record.content_type == HANDSHAKE);
+        let handshake: Vec<u8> = plain.flat_map(|record| record.body).copied().collect();
+        let mut rest = Cursor(&handshake);
+        std::iter::from_fn(|| next_message(&mut rest))
+            .any(|message| message.kind == MessageType::CertificateRequest)
+    }
+
     /// The random of the ClientHello; empty without one.
     pub fn client_random(&self) -> &[u8] {
         /// Of a record and of a message, and the version.

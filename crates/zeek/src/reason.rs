@@ -7,6 +7,8 @@ use std::fmt;
 pub(crate) enum Reason {
     /// Its file has said nothing about its fields.
     NoHeader,
+    /// What says it has blanks in place of separators.
+    Blanks,
     /// It needs a column that its file has not.
     NoColumn(&'static str),
     /// It has more or fewer columns than its header.
@@ -35,6 +37,9 @@ impl fmt::Display for Reason {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Reason::NoHeader => out.write_str("no #fields before it"),
+            Reason::Blanks => {
+                out.write_str("its log has blanks in place of tabs: take it as Zeek wrote it")
+            }
             Reason::NoColumn(column) => write!(out, "its log has no column {column}"),
             Reason::Columns => out.write_str("not as many columns as #fields has"),
             Reason::Separator => out.write_str("its log has a #separator of more than one byte"),

@@ -51,6 +51,42 @@ fn conn(second: u64, uid: &str, bytes: u64) -> String {
     )
 }
 
+/// What keeps the only row from being read.
+fn problem(text: &str) -> String {
+    let survey = survey_text(text);
+    assert_eq!(survey.ssl.rows + survey.conn.rows, 0, "{text}");
+    survey.examples.join("; ")
+}
+
+#[test]
+fn a_row_says_each_key_once() {
+    let row =
+        r#"{"ts":1793491200.5,"uid":"C1","version":"TLSv13","resumed":false,"established":true}"#;
+    assert_eq!(survey_text(row).ssl.rows, 1);
+    for key in ["version", "uid"] {
+        let twice = row.replace('}', &format!(r#","{key}":"C2"}}"#));
+        let said = problem(&twice);
+        assert!(
+            said.ends_with(&format!("it has the key {key:?} twice")),
+            "{said}"
+        );
+    }
+}
+
+#[test]
+fn a_log_whose_tabs_became_blanks_is_named() {
+    let fields = "ts uid version cipher resumed established";
+    let text = log(fields, &["1793491200.5 C1 TLSv13 A F T".to_owned()]);
+    assert_eq!(survey_text(&text).ssl.rows, 1);
+    for blanks in [" ", "    "] {
+        let said = problem(&text.replace('\t', blanks));
+        assert!(
+            said.contains("its log has blanks in place of tabs"),
+            "{said}"
+        );
+    }
+}
+
 fn survey_text(text: &str) -> Survey {
     survey_bytes(text.as_bytes(), options())
 }

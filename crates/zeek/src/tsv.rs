@@ -81,6 +81,8 @@ enum Content {
     Lacking(Kind, &'static str),
     /// The separator is more than one byte.
     Unsplit,
+    /// Somebody has pasted it, whereby tabs became blanks.
+    Blanks,
 }
 
 impl Default for Header {
@@ -116,6 +118,9 @@ impl Header {
             (Some(b"#unset_field"), Some(unset)) => self.unset = unset.to_vec(),
             (Some(b"#path"), Some(log)) => self.written = Some(Written::of(log)),
             (Some(b"#fields"), Some(_)) if self.content != Content::Unsplit => self.fields(words),
+            (Some(fields), None) if fields.starts_with(b"#fields ") => {
+                self.content = Content::Blanks;
+            }
             _ => {}
         }
     }
@@ -159,7 +164,7 @@ impl Header {
     pub(crate) fn kind(&self) -> Option<Kind> {
         match self.content {
             Content::Rows(kind) | Content::Lacking(kind, _) => Some(kind),
-            Content::Nothing | Content::Other | Content::Unsplit => None,
+            Content::Nothing | Content::Other | Content::Unsplit | Content::Blanks => None,
         }
     }
 
@@ -174,6 +179,7 @@ impl Header {
             Content::Rows(kind) => kind,
             Content::Other => return Ok(Row::Other),
             Content::Nothing => return Err(Reason::NoHeader),
+            Content::Blanks => return Err(Reason::Blanks),
             Content::Lacking(_, column) => return Err(Reason::NoColumn(column)),
             Content::Unsplit => return Err(Reason::Separator),
         };

@@ -10,7 +10,7 @@ use lastbyte_pki::{Host, openssl_reason};
 use lastbyte_tls::{Alert, names, received_alert};
 use openssl::error::ErrorStack;
 use openssl::ssl::{
-    HandshakeError, SslConnector, SslConnectorBuilder, SslMethod, SslStream, SslVerifyMode,
+    HandshakeError, SslConnector, SslConnectorBuilder, SslMethod, SslRef, SslVerifyMode,
 };
 use openssl::x509::X509;
 
@@ -28,16 +28,8 @@ const MOST: u64 = 4 << 20;
 pub(super) fn chain(host: &Host) -> Result<Vec<X509>, String> {
     let until = Instant::now() + TIMEOUT;
     let socket = connect(host, until).map_err(|problem| format!("{host} {problem}"))?;
-    let mut stream = shake_hands(host, Timed::new(socket, until))
+    let certificates = shake_hands(host, Timed::new(socket, until))
         .map_err(|problem| format!("{host} {problem}"))?;
-    let certificates = stream.ssl().peer_cert_chain();
-    let certificates: Vec<X509> = certificates
-        .into_iter()
-        .flatten()
-        .map(ToOwned::to_owned)
-        .collect();
-    // Whether the server hears of it is its own affair.
-    let _ = stream.shutdown();
     if certificates.is_empty() {
         Err(format!("{host} sends no certificate: name a PEM file"))
     } else {
@@ -84,7 +76,8 @@ pub(crate) fn addresses(host: &Host, until: Instant) -> Result<Vec<SocketAddr>, 
     found.map_err(|_| "has no address: check its name, and DNS".to_owned())
 }
 
-fn shake_hands(host: &Host, stream: Timed) -> Result<SslStream<Timed>, String> {
+/// What came of certificates.
+fn shake_hands(host: &Host, stream: Timed) -> Result<Vec<X509>, String> {
     let mut connector =
         connector().map_err(|error| format!("can't be asked: {}", openssl_reason(&error)))?;
     connector.set_verify(SslVerifyMode::NONE);
@@ -96,12 +89,22 @@ fn shake_hands(host: &Host, stream: Timed) -> Result<SslStream<Timed>, String> {
         // An address is no name that could be asked for (RFC 6066 section 3).
         .use_server_name_indication(host.name.parse::<IpAddr>().is_err());
     match configuration.connect(&host.name, stream) {
-        Ok(stream) => Ok(stream),
+        Ok(mut stream) => {
+            let certificates = certificates(stream.ssl());
+            // Whether the server hears of it is its own affair.
+            let _ = stream.shutdown();
+            Ok(certificates)
+        }
         Err(HandshakeError::SetupFailure(error)) => {
             Err(format!("can't be asked: {}", openssl_reason(&error)))
         }
         Err(HandshakeError::Failure(failed) | HandshakeError::WouldBlock(failed)) => {
             let error = failed.error();
+            let certificates = certificates(failed.ssl());
+            // In TLS 1.2, a server that insists on a client's certificate has sent its own by then.
+            if !certificates.is_empty() && error.ssl_error().and_then(received_alert).is_some() {
+                return Ok(certificates);
+            }
             Err(match failed.get_ref().began {
                 Began::OtherThanTls => {
                     "speaks no TLS at this port: name the port of its TLS".to_owned()
@@ -127,6 +130,11 @@ fn shake_hands(host: &Host, stream: Timed) -> Result<SslStream<Timed>, String> {
             })
         }
     }
+}
+
+fn certificates(ssl: &SslRef) -> Vec<X509> {
+    let sent = ssl.peer_cert_chain().into_iter().flatten();
+    sent.map(ToOwned::to_owned).collect()
 }
 
 /// Of whatever strength its keys are: they are measured, not relied upon.

@@ -10,7 +10,7 @@ use lastbyte_link::counted;
 use lastbyte_probe::{
     Answer, Answered, Ask, Connection, Cut, Event, Head, HeadError, ResponseHead,
 };
-use lastbyte_tls::observer::{MessageType, Observation, Observer, PlacedMessage, Side};
+use lastbyte_tls::observer::{Message, MessageType, Observation, Observer, PlacedMessage, Side};
 use lastbyte_tls::{Alert, key_log, received_alert};
 use openssl::error::ErrorStack;
 use openssl::ssl::{HandshakeError, ShutdownState, SslRef, SslStream, SslVersion};
@@ -56,6 +56,8 @@ pub(super) struct Seen {
     pub(super) alert: Option<Alert>,
     /// What of TLS 1.2's messages is an OCSP response.
     pub(super) status_bytes: usize,
+    /// Whether the server asks for a client's certificate.
+    pub(super) asks_for_certificate: bool,
 }
 
 /// The head of a response, and how much came.
@@ -104,7 +106,14 @@ pub(super) fn connect(
             let stream = failed.get_ref();
             let is_late = failed.error().io_error().is_some_and(is_timeout);
             let stack = failed.error().ssl_error();
-            return Err(Nothing::Server(no_handshake(stream, stack, is_late)));
+            let problem = no_handshake(stream, stack, is_late);
+            return Err(Nothing::Server(
+                if stream.observer.asks_for_certificate_in_clear() {
+                    no_client_certificate(target, &problem)
+                } else {
+                    problem
+                },
+            ));
         }
     };
     let mut seen = Seen {
@@ -131,6 +140,7 @@ pub(super) fn connect(
         problem: None,
         alert: None,
         status_bytes: status_bytes(stream.ssl()),
+        asks_for_certificate: false,
     };
     stream.get_mut().stage = Stage::Finished;
     // What was noted up to here has the whole handshake; the client's Finished is not sent yet.
@@ -148,6 +158,8 @@ pub(super) fn connect(
     let key_log = key_log::of(stream.ssl());
     let observer = &stream.get_ref().observer;
     seen.observation = observer.observe(&key_log);
+    seen.asks_for_certificate = observer.asks_for_certificate_in_clear()
+        || (seen.observation.bytes(Message::CertificateRequest)).is_some();
     let tickets = tickets(&observer.messages(&key_log));
     let first_byte = tickets.as_ref().map(|(first_byte, _)| *first_byte);
     if let (Some(response), Some(first_byte)) = (&mut seen.response, first_byte) {
@@ -381,6 +393,15 @@ fn no_handshake(stream: &Stream, stack: Option<&ErrorStack>, is_late: bool) -> S
             reason.unwrap_or("it hangs up")
         ),
     }
+}
+
+/// Of TLS 1.2, whose handshake does not end where a server insists on a client's certificate.
+fn no_client_certificate(target: &Target, problem: &str) -> String {
+    let (problem, _) = problem.split_once(": ").unwrap_or((problem, ""));
+    format!(
+        "asks for a client's certificate, which a probe has none of, and {problem}: `lastbyte explain {}` reads its chain",
+        target.host
+    )
 }
 
 /// What kept a connection from its end.

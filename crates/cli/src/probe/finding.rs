@@ -377,7 +377,7 @@ fn document(
 
 /// What became of a request for the client's certificate.
 fn client_certificate(seen: &Seen) -> Option<ClientCertificate> {
-    seen.observation.bytes(Message::CertificateRequest)?;
+    seen.asks_for_certificate.then_some(())?;
     Some(match (seen.alert, seen.first_byte) {
         (Some(_), None) => ClientCertificate::Required,
         (_, Some(_)) => ClientCertificate::Optional,

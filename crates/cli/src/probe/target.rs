@@ -81,6 +81,13 @@ fn in_letters_of_dns(text: &str) -> Result<String, String> {
         })?
     };
     let name = ascii.strip_suffix('.').unwrap_or(&ascii);
+    // RFC 1035, section 2.3.4.
+    let is_label = |label: &str| (1..=63).contains(&label.len());
+    if !name.is_empty() && (name.len() > 253 || !name.split('.').all(is_label)) {
+        return Err(format!(
+            "{text:?} is no server: between the dots of a name are 1 to 63 letters, and 253 in all"
+        ));
+    }
     Ok(format!("{scheme}{name}{port}{path}"))
 }
 
@@ -132,6 +139,11 @@ mod tests {
                 "xn--r8jz45g.example:443",
                 "/",
             ),
+            (
+                &format!("{}.example", "a".repeat(63)),
+                &format!("{}.example:443", "a".repeat(63)),
+                "/",
+            ),
             ("[::1]:8443", "[::1]:8443", "/"),
             ("2001:db8::1", "[2001:db8::1]:443", "/"),
         ] {
@@ -146,6 +158,10 @@ mod tests {
             ("www.example.com,443", "names have no commas"),
             ("www.example.com;443", "no semicolons"),
             ("a\u{2028}b.example", "letters that no name in DNS has"),
+            ("www..example", "between the dots"),
+            (".example", "between the dots"),
+            (&format!("{}.example", "a".repeat(64)), "1 to 63 letters"),
+            (&"a.".repeat(128), "253 in all"),
             (".", "is no server"),
             ("", "is no server"),
         ] {

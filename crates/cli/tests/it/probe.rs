@@ -1340,10 +1340,14 @@ fn a_request_for_a_client_s_certificate_is_told_and_what_comes_of_it() {
         let url = format!("https://{}/page", server.address);
         (found(&url), probe(&[&url]))
     };
-    let (document, ended) = answers(&["-tls1_3", "-verify", "1"]);
-    assert_eq!(document["tls"]["client_certificate"], "optional");
-    let row = "client's chain     asked for (CertificateRequest), and the connection went on without one\n";
-    assert!(ended.stdout.contains(row), "{ended:?}");
+    for version in ["-tls1_3", "-tls1_2"] {
+        let (document, ended) = answers(&[version, "-verify", "1"]);
+        assert_eq!(document["tls"]["client_certificate"], "optional");
+        let row = "client's chain     asked for (CertificateRequest), and the connection went on without one\n";
+        assert!(ended.stdout.contains(row), "{ended:?}");
+        let (document, _) = answers(&[version]);
+        assert!(document["tls"].get("client_certificate").is_none());
+    }
     let (document, ended) = answers(&["-tls1_3", "-Verify", "1"]);
     assert_eq!(document["tls"]["client_certificate"], "required");
     let notes = document["notes"].to_string();
@@ -1351,21 +1355,29 @@ fn a_request_for_a_client_s_certificate_is_told_and_what_comes_of_it() {
     assert!(notes.contains(alert), "{notes}");
     let row = "asked for (CertificateRequest), and the connection ended without one\n";
     assert!(ended.stdout.contains(row), "{ended:?}");
-    let (document, _) = answers(&["-tls1_3"]);
-    assert!(document["tls"].get("client_certificate").is_none());
 }
 
 #[test]
 fn alerts_have_their_names() {
     let chain = chain();
     let required = SServer::start(&chain, &["-tls1_2", "-Verify", "1"]);
+    let alert = format!(
+        "{0} asks for a client's certificate, which a probe has none of, and refuses the handshake with alert handshake_failure (40): \
+         `lastbyte explain {0}` reads its chain",
+        required.address
+    );
+    assert_refused(&[&required.address], 1, &alert);
+    let other = SServer::start(&chain, &["-tls1_2", "-cipher", "PSK-AES128-CBC-SHA256"]);
     let alert = "refuses the handshake with alert handshake_failure (40): it has no cipher suite, group or signature in common with this client, or \
          asks for a client's certificate";
-    assert_refused(&[&required.address], 1, alert);
+    assert_refused(&[&other.address], 1, alert);
     let old = SServer::start(&chain, &["-tls1_1", "-cipher", "ALL:@SECLEVEL=0"]);
     let alert = "refuses the handshake with alert protocol_version (70): it may speak neither TLS 1.3 nor TLS 1.2";
     assert_refused(&[&old.address], 1, alert);
+    // Its chain has come by then.
     let ended = run(&mut lastbyte(["explain", &required.address]));
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let ended = run(&mut lastbyte(["explain", &other.address]));
     assert!(
         ended.stderr.contains("with alert handshake_failure (40)"),
         "{ended:?}"

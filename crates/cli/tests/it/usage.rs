@@ -3,7 +3,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use crate::common::{at, lastbyte, run};
+use crate::common::{at, lastbyte, need_live_engine, run};
 use lastbyte_pki::{Chain, test_chains};
 use tempfile::TempDir;
 
@@ -74,6 +74,84 @@ fn secrets_have_a_place_outside_of_results() {
         assert!(ended.stderr.contains(told), "{keys}: {}", ended.stderr);
     }
     assert!(!place.path().join("new").exists());
+}
+
+/// What a command reads stays, wherever it is named: right behind an option's letter, in a study, or nowhere, as a key beside its chain.
+#[test]
+fn what_is_read_is_never_written() {
+    let place = TempDir::new().unwrap();
+    let inside = |name: &str| place.path().join(name);
+    let document = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/explore.md");
+    let document = fs::read_to_string(document).unwrap();
+    let (_, probe) = document.split_once("```json\n").unwrap();
+    let (probe, _) = probe.split_once("```").unwrap();
+    fs::write(inside("probe.html"), probe).unwrap();
+    fs::write(inside("users.csv"), "rtt_ms,weight\n20,3\n80,1\n").unwrap();
+    fs::write(inside("delays.txt"), "1ms\n2ms\n").unwrap();
+    std::os::unix::fs::symlink("users.csv", inside("link")).unwrap();
+    let arm = "engine = \"live\"\nconnections = 2\n[arm.old]\ntls = \"x25519/ecdsa-p256\"\n";
+    for (name, rest) in [
+        (
+            "users",
+            "[population]\njoint = \"users.csv\"\n[[measure]]\nid = \"m\"\n",
+        ),
+        (
+            "delays",
+            "[link.l]\nrtt = \"20ms\"\njitter = \"1ms\"\njitter_distribution = \"delays.txt\"\n[[measure]]\nid = \"m\"\n",
+        ),
+    ] {
+        fs::write(inside(&format!("{name}.toml")), format!("{arm}{rest}")).unwrap();
+    }
+    let before = |name: &str| fs::read(inside(name)).unwrap();
+    for (command, file) in [
+        ("explore probe.html -oprobe.html", "probe.html"),
+        ("explore probe.html -o=probe.html", "probe.html"),
+        ("run users.toml -o new --keylog users.csv", "users.csv"),
+        ("run users.toml -o new --keylog link", "users.csv"),
+        ("run delays.toml -onew --keylog=delays.txt", "delays.txt"),
+    ] {
+        let content = before(file);
+        let ended = run(lastbyte(command.split(' ')).current_dir(place.path()));
+        assert_eq!(ended.code, Some(2), "{command}: {}", ended.stderr);
+        assert_eq!(
+            ended.stderr.lines().count(),
+            1,
+            "{command}: {}",
+            ended.stderr
+        );
+        assert!(
+            ended.stderr.contains("can't write"),
+            "{command}: {}",
+            ended.stderr
+        );
+        assert_eq!(before(file), content, "{command}");
+        assert!(!inside("new").exists(), "{command}");
+    }
+}
+
+/// A key that is found beside a chain is named nowhere.
+#[test]
+fn a_key_beside_a_chain_is_never_written() {
+    need_live_engine();
+    let place = TempDir::new().unwrap();
+    let inside = |name: &str| place.path().join(name);
+    let ended = run(lastbyte(["chain", "new", "ecdsa-p256", "-o", "."]).current_dir(place.path()));
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    let key = fs::read(inside("key.pem")).unwrap();
+    let study = "engine = \"live\"\nconnections = 2\n[arm.own]\ntls = \"x25519/chain.pem\"\n[link.l]\nrtt = \"2ms\"\n\
+                 [[measure]]\nid = \"m\"\n";
+    fs::write(inside("study.toml"), study).unwrap();
+    for command in [
+        "compare --engine live --connections 2 --rtt 2ms --data 0KiB --baseline x25519/chain.pem --keylog key.pem",
+        "run study.toml -o new --keylog key.pem",
+    ] {
+        let ended = run(lastbyte(command.split(' ')).current_dir(place.path()));
+        assert_eq!(ended.code, Some(2), "{command}: {}", ended.stderr);
+        let told = "can't write \"key.pem\": the command reads this file: name another";
+        assert!(ended.stderr.contains(told), "{command}: {}", ended.stderr);
+        assert_eq!(fs::read(inside("key.pem")).unwrap(), key, "{command}");
+        assert!(!inside("new").exists(), "{command}");
+    }
 }
 
 #[test]

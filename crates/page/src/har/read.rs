@@ -370,6 +370,14 @@ pub fn read(har: &[u8]) -> Result<Recorded, HarError> {
         let problem = "it is UTF-16: save it as UTF-8".to_owned();
         return Err(HarError::Form { problem });
     }
+    let packed = [
+        (&b"\x1f\x8b"[..], "gzip", "gunzip"),
+        (b"PK\x03\x04", "ZIP", "unzip"),
+    ];
+    if let Some((_, form, program)) = packed.iter().find(|(begin, ..)| har.starts_with(begin)) {
+        let problem = format!("it is compressed ({form}): unpack it with {program}");
+        return Err(HarError::Form { problem });
+    }
     let har: Har = serde_json::from_slice(har).map_err(|error| match error.is_eof() {
         true => HarError::CutOff { line: error.line() },
         false => HarError::Form {

@@ -294,6 +294,17 @@ fn what_can_not_be_loaded_is_refused_in_a_line() {
         har::read(&wide).unwrap_err().to_string(),
         "it is no HAR: it is UTF-16: save it as UTF-8"
     );
+    for (begin, problem) in [
+        (
+            &b"\x1f\x8b\x08"[..],
+            "compressed (gzip): unpack it with gunzip",
+        ),
+        (b"PK\x03\x04", "compressed (ZIP): unpack it with unzip"),
+    ] {
+        let packed = [begin, text.as_bytes()].concat();
+        let told = har::read(&packed).unwrap_err().to_string();
+        assert_eq!(told, format!("it is no HAR: it is {problem}"));
+    }
     // Of a proxy that has recorded how it was asked for a way.
     let mut har: Value = serde_json::from_str(&text).unwrap();
     let mut tunnel = har["log"]["entries"][0].clone();

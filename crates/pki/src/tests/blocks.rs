@@ -134,6 +134,29 @@ fn what_is_left_out_is_named() {
     }
 }
 
+/// At the end of the file, and where another block begins.
+#[test]
+fn a_block_without_its_end_is_named_by_its_line() {
+    let chain = test_chains::for_name("shop.example").unwrap();
+    let whole = block("CERTIFICATE", &chain.certificates()[0].to_der().unwrap());
+    let cut: String = whole.split_inclusive('\n').take(4).collect();
+    let begin = whole.lines().count() + 1;
+    for (blocks, line) in [
+        (format!("{whole}{cut}"), begin),
+        (cut.clone(), 1),
+        (format!("{whole}{cut}{whole}"), begin),
+    ] {
+        let folder = Folder::new(blocks.as_bytes());
+        assert_eq!(
+            folder.public().unwrap_err(),
+            format!(
+                "\"DIR/chain.pem\" is cut: the block \"CERTIFICATE\" that begins in line {line} has no line \
+                 \"-----END CERTIFICATE-----\""
+            )
+        );
+    }
+}
+
 #[test]
 fn what_no_server_reads_is_refused_with_the_remedy() {
     let chain = test_chains::for_name("shop.example").unwrap();

@@ -506,6 +506,33 @@ fn of_tls_1_2_only_the_hellos_are_read() {
     assert_eq!(observation.bytes(Message::Certificate), None);
 }
 
+/// In records of whatever length, and never behind what is encrypted.
+#[test]
+fn of_tls_1_2_a_request_for_a_certificate_is_seen() {
+    const CHANGE_CIPHER_SPEC: u8 = 20;
+    let request = message(13, &[1, 64, 0, 2, 4, 3, 0, 0]);
+    let flight = |request: &[u8]| [&certificate(&[600]), request, &message(14, &[])].concat();
+    let script = |flight: &[u8], piece: usize| {
+        let mut script = Script::hellos(&[], &[]);
+        for piece in flight.chunks(piece) {
+            script.plain(Side::Server, HANDSHAKE, piece);
+        }
+        script
+    };
+    for piece in [1000, 600, 7] {
+        let asked = script(&flight(&request), piece);
+        assert!(asked.observer.asks_for_certificate_in_clear(), "{piece}");
+        let mut not_asked = script(&flight(&[]), piece);
+        not_asked.plain(Side::Server, CHANGE_CIPHER_SPEC, &[1]);
+        not_asked.plain(Side::Server, HANDSHAKE, &request);
+        assert!(
+            !not_asked.observer.asks_for_certificate_in_clear(),
+            "{piece}"
+        );
+    }
+    assert!(!Observer::default().asks_for_certificate_in_clear());
+}
+
 #[test]
 fn an_unknown_cipher_suite_is_not_opened() {
     assert!(Opener::new(0x1304, &[1; 32]).is_none());

@@ -29,6 +29,14 @@ fn what_would_keep_it_from_starting_is_told_and_nothing_is_made() {
     assert!(problems.is_empty(), "{problems:?}");
     assert!(!folder.path().join("not").exists());
 
+    // Nor does a server begin that would write behind a key.
+    let mut config = good.clone();
+    config.access_log = Some(AccessLogTo::File(files.key.clone()));
+    let key = fs::read(&files.key).unwrap();
+    let refused = Server::new(config).err().unwrap().to_string();
+    assert!(refused.contains("which is read: name another"), "{refused}");
+    assert_eq!(fs::read(&files.key).unwrap(), key);
+
     let told = |change: &dyn Fn(&mut Config), listen: &Listen| {
         let mut config = good.clone();
         change(&mut config);
