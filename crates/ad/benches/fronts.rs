@@ -395,13 +395,13 @@ impl Files {
 
     /// A ClientHello that is answered with the last of the chains.
     fn slow_hello(&self) -> Vec<u8> {
-        struct Kept(Vec<u8>);
-        impl Read for Kept {
+        struct Recorded(Vec<u8>);
+        impl Read for Recorded {
             fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
                 Err(io::ErrorKind::WouldBlock.into())
             }
         }
-        impl Write for Kept {
+        impl Write for Recorded {
             fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
                 self.0.extend(bytes);
                 Ok(bytes.len())
@@ -413,7 +413,7 @@ impl Files {
         let context = self.client(self.algorithms.len() - 1, "X25519MLKEM768");
         let mut ssl = Ssl::new(&context).unwrap();
         ssl.set_hostname(NAME).unwrap();
-        let mut stream = SslStream::new(ssl, Kept(Vec::new())).unwrap();
+        let mut stream = SslStream::new(ssl, Recorded(Vec::new())).unwrap();
         assert!(stream.connect().is_err());
         std::mem::take(&mut stream.get_mut().0)
     }

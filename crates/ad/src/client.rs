@@ -17,7 +17,7 @@ use lastbyte_tls::observer::{Message, Observation, Side};
 use openssl::error::ErrorStack;
 use openssl::ssl::{Ssl, SslContext, SslMethod, SslRef, SslVerifyMode};
 use openssl::x509::X509;
-use pqtlsad::client::{Cache, Decision, Fallback, Lookup, Outcome, Race, kept_for};
+use pqtlsad::client::{Cache, Decision, Fallback, Lookup, Outcome, Race, cacheable_for};
 use pqtlsad::extension::ExtensionType;
 use pqtlsad::flight::{self, InitialWindow};
 use pqtlsad::openssl::{EndEntity, client};
@@ -146,11 +146,11 @@ pub struct Connector {
     started: Instant,
 }
 
-/// Records that were looked up, by name, each for as long as [`kept_for`] says. Times are since the connector was made.
+/// Records that were looked up, by name, each for as long as [`cacheable_for`] says. Times are since the connector was made.
 type Records = Mutex<Cache<String, Looked>>;
 
 /// Names that records are kept of.
-const KEPT: usize = 1000;
+const CAPACITY: usize = 1000;
 
 /// When things happened, since the name was asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -248,7 +248,7 @@ impl Connector {
             context: context.build(),
             dns,
             settings,
-            records: Arc::new(Mutex::new(Cache::new(KEPT))),
+            records: Arc::new(Mutex::new(Cache::new(CAPACITY))),
             started: Instant::now(),
         })
     }
@@ -371,24 +371,24 @@ impl Connector {
 
     /// What DNS delivered of `name` is not offered again.
     fn forget(&self, name: &str) {
-        let mut kept = self.records.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.remove(&name.to_owned());
+        let mut records = self.records.lock().unwrap_or_else(PoisonError::into_inner);
+        records.remove(&name.to_owned());
     }
 
     /// The record as it was looked up before, or else as it comes.
     fn record(&self, name: &str) -> Record {
-        let kept = self.records.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(looked) = kept.get(&name.to_owned(), self.started.elapsed()) {
+        let records = self.records.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(looked) = records.get(&name.to_owned(), self.started.elapsed()) {
             return Record::There(Box::new(looked.clone()));
         }
-        drop(kept);
+        drop(records);
         let keep = {
             let (records, started) = (Arc::clone(&self.records), self.started);
             move |name: String, looked: &Looked| {
                 let (Ok(offer), Some(found)) = (&looked.lookup, looked.found) else {
                     return;
                 };
-                let time = kept_for(offer, found.ttl, SystemTime::now());
+                let time = cacheable_for(offer, found.ttl, SystemTime::now());
                 let mut records = records.lock().unwrap_or_else(PoisonError::into_inner);
                 records.insert(name, looked.clone(), time, started.elapsed());
             }

@@ -110,7 +110,7 @@ pub enum PublishError {
     )]
     Alias(Name),
     /// The server says that it has done the update, and has other records.
-    #[error("{server} took the update, but does not have the records of {owner}: {hint}", hint = NOT_KEPT)]
+    #[error("{server} took the update, but does not have the records of {owner}: {hint}", hint = ASK_PRIMARY)]
     NotKept {
         /// The server.
         server: SocketAddr,
@@ -125,7 +125,7 @@ pub enum PublishError {
     Update(#[from] UpdateError),
 }
 
-const NOT_KEPT: &str = "ask the zone's primary server, which answers with what it was given";
+const ASK_PRIMARY: &str = "ask the zone's primary server, which answers with what it was given";
 
 /// How often a server is asked for what it was given, which may come to its answers a moment later.
 const LOOKS: u32 = 8;

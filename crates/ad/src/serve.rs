@@ -425,10 +425,10 @@ impl Server {
     /// What is to be said if there are files for fewer connections than were asked for.
     #[must_use]
     pub fn fewer_places(&self) -> Option<String> {
-        let (asked, places) = (self.config.limits.connections, room::files_for());
-        (places < asked).then(|| {
+        let (wanted, places) = (self.config.limits.connections, room::files_for());
+        (places < wanted).then(|| {
             format!(
-                "it takes {places} connections at a time in place of {asked}, as it may have no more files: raise the limit \
+                "it takes {places} connections at a time in place of {wanted}, as it may have no more files: raise the limit \
                  (ulimit -n, LimitNOFILE=)"
             )
         })
@@ -442,19 +442,19 @@ impl Server {
     /// If they can't be read.
     pub fn remember(&mut self, state: State) -> Result<Vec<String>, ServeError> {
         let now = SystemTime::now();
-        let kept = state.load(now)?;
+        let stored = state.load(now)?;
         if let Some(shared) = &self.chains {
             // When the earlier server ended is not known: not after now.
             let latest = now + self.config.ttl + PUBLISHING;
             shared.update(|chains| {
-                for (chain, until) in kept.chains {
+                for (chain, until) in stored.chains {
                     chains.restore(chain, until.unwrap_or(latest));
                 }
                 chains.expire(now);
             });
         }
         self.state = Some(Arc::new(state));
-        Ok(kept.useless)
+        Ok(stored.useless)
     }
 
     /// Serves until it is ordered to stop, or nobody is left to do so, and then lets connections end. Chains are loaded

@@ -62,15 +62,15 @@ mod tests {
     use super::*;
 
     /// Keeps what is sent, and answers nothing.
-    struct Kept(Vec<u8>);
+    struct Recorded(Vec<u8>);
 
-    impl Read for Kept {
+    impl Read for Recorded {
         fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
             Err(io::ErrorKind::WouldBlock.into())
         }
     }
 
-    impl Write for Kept {
+    impl Write for Recorded {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             self.0.extend_from_slice(bytes);
             Ok(bytes.len())
@@ -103,7 +103,7 @@ mod tests {
     fn only_signatures_of_standards_are_offered() {
         let context = context(SslMethod::tls_client()).unwrap().build();
         let ssl = Ssl::new(&context).unwrap();
-        let mut stream = SslStream::new(ssl, Kept(Vec::new())).unwrap();
+        let mut stream = SslStream::new(ssl, Recorded(Vec::new())).unwrap();
         stream.connect().unwrap_err();
         let offered = offered(&stream.get_ref().0);
         for signature in lastbyte_providers::signatures() {

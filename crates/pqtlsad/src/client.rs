@@ -106,7 +106,7 @@ pub const LONGEST: Duration = Duration::from_secs(86_400);
 
 /// How long an offer may be kept that DNS lets be kept for `ttl` from `now` on: for a day at most ([`LONGEST`]), and
 /// until the first of its certificates expires.
-pub fn kept_for(offer: &Offer, ttl: Duration, now: SystemTime) -> Duration {
+pub fn cacheable_for(offer: &Offer, ttl: Duration, now: SystemTime) -> Duration {
     let valid = offer.valid_until().duration_since(now).unwrap_or_default();
     ttl.min(LONGEST).min(valid)
 }

@@ -411,8 +411,8 @@ pub(super) fn set_ticket_callback(context: &mut SslContextBuilder, callback: Cho
         // vector, and with contexts of a cipher and of HMAC. The name and the vector are to be written if `seal` is 1.
         let run = || unsafe {
             let ssl = SslRef::from_ptr(ssl);
-            let known = (seal == 0).then(|| std::slice::from_raw_parts(name.cast_const(), 16));
-            let key = CALLBACK.get().and_then(|callback| callback(ssl, known))?;
+            let given = (seal == 0).then(|| std::slice::from_raw_parts(name.cast_const(), 16));
+            let key = CALLBACK.get().and_then(|callback| callback(ssl, given))?;
             if seal != 0 {
                 ptr::copy_nonoverlapping(key.name.as_ptr(), name, key.name.len());
                 let iv = std::slice::from_raw_parts_mut(iv, 16);

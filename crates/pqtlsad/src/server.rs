@@ -393,7 +393,7 @@ impl Chains {
         let digest = chain.digest();
         let own = self.current.iter().map(|chain| chain.digest());
         let old = self.previous.iter().map(|old| old.chain.digest());
-        if own.chain(old).all(|known| known != digest) {
+        if own.chain(old).all(|other| other != digest) {
             let until = until.min(chain.valid_until());
             let chain = Arc::new(chain);
             self.previous.push(Previous { chain, until });
@@ -413,9 +413,9 @@ impl Chains {
     /// What to send to a client that asked for `name` (in lower case) and has certificates of this
     /// digest. The digest counts only for chains of that name.
     pub fn select(&self, name: Option<&str>, digest: Option<&Digest>) -> Selection {
-        let known = name.filter(|name| self.knows(name));
+        let served = name.filter(|name| self.knows(name));
         let first = self.current.first().map(Arc::as_ref);
-        let is_candidate = |chain: &Chain| match known {
+        let is_candidate = |chain: &Chain| match served {
             Some(name) => chain.is_for(name),
             None => first.is_some_and(|first| chain.names == first.names),
         };

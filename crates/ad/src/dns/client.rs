@@ -129,8 +129,8 @@ impl Client {
         let mut last = DnsError::NoServer;
         for (upstream, attempt) in self.servers.iter().cycle().zip(1..=attempts) {
             let start = Instant::now();
-            let asked = timeout(self.patience, upstream.ask(question, first, self.patience));
-            last = match asked.await {
+            let query = timeout(self.patience, upstream.ask(question, first, self.patience));
+            last = match query.await {
                 Ok(Ok((answer, transport, message_bytes))) => {
                     return Ok(Reply {
                         answer,

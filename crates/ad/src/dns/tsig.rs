@@ -74,15 +74,15 @@ fn read(text: &str) -> Result<Key, Wrong> {
     // Of lower case it is signed (RFC 8945, section 4.3.3).
     let owner = name.text.to_ascii_lowercase().parse::<KeyName>();
     let owner = owner.map_err(|_| name.is(KeyProblem::Name))?;
-    let known = algorithm.text.trim_end_matches('.').to_ascii_lowercase();
-    let known = known.parse::<Algorithm>();
-    let known = known.map_err(|_| algorithm.is(KeyProblem::Algorithm))?;
+    let algorithm_name = algorithm.text.trim_end_matches('.').to_ascii_lowercase();
+    let standard = algorithm_name.parse::<Algorithm>();
+    let standard = standard.map_err(|_| algorithm.is(KeyProblem::Algorithm))?;
     let wrong = || secret.is(KeyProblem::Secret);
     let bytes = openssl::base64::decode_block(secret.text).map_err(|_| wrong())?;
     if bytes.is_empty() {
         return Err(wrong());
     }
-    Key::new(known, &bytes, owner, None, None).map_err(|_| wrong())
+    Key::new(standard, &bytes, owner, None, None).map_err(|_| wrong())
 }
 
 /// A word, and how many bytes before the end it begins.

@@ -211,7 +211,7 @@ pub async fn watch(source: &Source, to: &Watch, mut report: impl FnMut(Event)) -
     let mut files = None;
     let mut rest = Rest::new(Instant::now());
     let mut tried = None;
-    let mut said = String::new();
+    let mut last = String::new();
     // What lasts is said once.
     let mut report = move |event: Event| {
         let says = match &event {
@@ -219,8 +219,8 @@ pub async fn watch(source: &Source, to: &Watch, mut report: impl FnMut(Event)) -
             Event::Waiting => "waiting".to_owned(),
             Event::Failed(error) => error.to_string(),
         };
-        if says.is_empty() || says != said {
-            said = says;
+        if says.is_empty() || says != last {
+            last = says;
             report(event);
         }
     };

@@ -104,9 +104,9 @@ pub(super) async fn read(from: &mut (impl AsyncRead + Unpin)) -> io::Result<Anno
         if length > MOST {
             return Err(malformed(Malformed));
         }
-        let mut told = vec![0; length];
-        from.read_exact(&mut told).await?;
-        header.extend(told);
+        let mut announced = vec![0; length];
+        from.read_exact(&mut announced).await?;
+        header.extend(announced);
     } else {
         while !header.ends_with(b"\r\n") && header.len() < LONGEST {
             header.push(from.read_u8().await?);
@@ -159,26 +159,26 @@ fn binary(rest: &[u8]) -> Option<Announced> {
     const PROXY: u8 = 0x21;
     const TCP_V4: u8 = 0x11;
     const TCP_V6: u8 = 0x21;
-    let (&[command, family, high, low], told) = rest.split_first_chunk()?;
-    if told.len() != usize::from(u16::from_be_bytes([high, low])) {
+    let (&[command, family, high, low], announced) = rest.split_first_chunk()?;
+    if announced.len() != usize::from(u16::from_be_bytes([high, low])) {
         return None;
     }
     let port = |bytes: [u8; 2]| u16::from_be_bytes(bytes);
     match (command, family) {
         (LOCAL, _) => Some(Announced::Own),
         (PROXY, TCP_V4) => {
-            let (client, told) = told.split_first_chunk::<4>()?;
-            let (server, told) = told.split_first_chunk::<4>()?;
-            let (&[a, b, c, d], _) = told.split_first_chunk()?;
+            let (client, announced) = announced.split_first_chunk::<4>()?;
+            let (server, announced) = announced.split_first_chunk::<4>()?;
+            let (&[a, b, c, d], _) = announced.split_first_chunk()?;
             Some(Announced::Client(
                 (*client, port([a, b])).into(),
                 (*server, port([c, d])).into(),
             ))
         }
         (PROXY, TCP_V6) => {
-            let (client, told) = told.split_first_chunk::<16>()?;
-            let (server, told) = told.split_first_chunk::<16>()?;
-            let (&[a, b, c, d], _) = told.split_first_chunk()?;
+            let (client, announced) = announced.split_first_chunk::<16>()?;
+            let (server, announced) = announced.split_first_chunk::<16>()?;
+            let (&[a, b, c, d], _) = announced.split_first_chunk()?;
             Some(Announced::Client(
                 (*client, port([a, b])).into(),
                 (*server, port([c, d])).into(),

@@ -162,7 +162,7 @@ pub(super) const CLASSICAL_HINT: &str =
 
 /// What is to be said of names that have chains of post-quantum keys alone, a line each.
 pub(super) fn unverifiable(chains: &[&PublicChain]) -> Vec<String> {
-    let mut told: Vec<&str> = Vec::new();
+    let mut reported: Vec<&str> = Vec::new();
     let mut lines = Vec::new();
     for chain in chains {
         // One of its names is enough: they are of one server.
@@ -170,10 +170,10 @@ pub(super) fn unverifiable(chains: &[&PublicChain]) -> Vec<String> {
             let of_name = chains.iter().copied().filter(|chain| chain.is_for(name));
             Some((name.as_str(), post_quantum_alone(of_name)?))
         });
-        let Some((name, algorithms)) = alone.filter(|(name, _)| !told.contains(name)) else {
+        let Some((name, algorithms)) = alone.filter(|(name, _)| !reported.contains(name)) else {
             continue;
         };
-        told.push(name);
+        reported.push(name);
         lines.push(format!(
             "{name} has no chain but of {algorithms}, which many clients can't verify, browsers among them: they get an \
              alert; {CLASSICAL_HINT}"
@@ -290,9 +290,9 @@ pub(super) enum Step {
     Refused(ServeError),
 }
 
-/// Whether files are loaded that have not changed, and whether what is wrong with them is said again.
+/// Whether files are loaded that have not changed, and whether what is wrong with them is reported again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Asked {
+pub(super) enum Reading {
     Always,
     IfChanged,
 }
@@ -308,10 +308,10 @@ impl Followed {
         }
     }
 
-    pub(super) fn look(&mut self, asked: Asked, now: Instant, time: SystemTime) -> Step {
+    pub(super) fn look(&mut self, reading: Reading, now: Instant, time: SystemTime) -> Step {
         let words = |error: io::Error| sha256(error.to_string().as_bytes());
         let look = (self.watched.each_mut()).map(|file| file.look(time).map_err(words));
-        if asked == Asked::IfChanged {
+        if reading == Reading::IfChanged {
             if look == self.loaded {
                 (self.changed, self.refused) = (None, None);
                 return Step::Same;
@@ -360,7 +360,7 @@ impl Followed {
 #[derive(Debug)]
 struct Watched {
     path: PathBuf,
-    seen: Option<(Stat, [u8; 32])>,
+    last: Option<(Stat, [u8; 32])>,
 }
 
 /// What tells that a file was written to or replaced.
@@ -378,20 +378,20 @@ impl Watched {
     fn new(path: &Path) -> Watched {
         Watched {
             path: path.to_owned(),
-            seen: None,
+            last: None,
         }
     }
 
     /// The digest of what it holds. It is read only where something says that it may be another than before.
     fn look(&mut self, now: SystemTime) -> io::Result<[u8; 32]> {
         let stat = Stat::of(&self.path)?;
-        match self.seen {
-            Some((seen, digest)) if seen == stat => return Ok(digest),
-            _ => self.seen = None,
+        match self.last {
+            Some((last, digest)) if last == stat => return Ok(digest),
+            _ => self.last = None,
         }
         let digest = sha256(&read(&self.path)?);
         if stat.is_settled(now) {
-            self.seen = Some((stat, digest));
+            self.last = Some((stat, digest));
         }
         Ok(digest)
     }

@@ -90,9 +90,9 @@ pub fn check(
                 chains.push(loaded.chain);
             }
             Err(wrong) => {
-                let told = [Some(wrong.first), wrong.second].into_iter().flatten();
-                let told = told.map(|error| error.to_string());
-                findings.problems.extend(told);
+                let problems = [Some(wrong.first), wrong.second].into_iter().flatten();
+                let problems = problems.map(|error| error.to_string());
+                findings.problems.extend(problems);
             }
         }
     }

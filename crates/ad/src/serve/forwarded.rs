@@ -214,7 +214,7 @@ impl Between<'_> {
     ) -> Result<Response<Option<Incoming>>, StatusCode> {
         let client = hyper::upgrade::on(&mut request);
         prepare(&mut request, self.to.client, self.to.dropped)?;
-        let asked = is_websocket(request.headers());
+        let is_upgrade = is_websocket(request.headers());
         let request = request.map(|body| Sent {
             body,
             under_way,
@@ -223,7 +223,7 @@ impl Between<'_> {
         let mut upstream = self.upstream.lock().await;
         let mut response = upstream.send(request, &self.to, &self.moved).await?;
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
-            if !(asked && is_websocket(response.headers())) {
+            if !(is_upgrade && is_websocket(response.headers())) {
                 (self.to.unanswered)("it changes to a protocol that was not asked for");
                 return Err(StatusCode::BAD_GATEWAY);
             }

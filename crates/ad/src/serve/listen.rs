@@ -159,16 +159,16 @@ impl fmt::Display for Listen {
 
 /// The process that has started this one and given it its socket, if one has.
 pub(super) fn handed_over_by() -> Option<Pid> {
-    let told = env::var(HANDED_OVER).ok()?.parse::<i32>().ok()?;
+    let parent = env::var(HANDED_OVER).ok()?.parse::<i32>().ok()?;
     // Whoever that starts besides inherits its environment, too.
-    (getppid().as_raw() == told).then(getppid)
+    (getppid().as_raw() == parent).then(getppid)
 }
 
 /// One name for each socket, as `sd_listen_fds_with_names` has it.
 fn names(count: usize) -> Vec<String> {
-    let told = env::var("LISTEN_FDNAMES").unwrap_or_default();
-    let told = told.split(':').filter(|name| !name.is_empty());
-    let mut names: Vec<_> = told.map(str::to_owned).collect();
+    let names = env::var("LISTEN_FDNAMES").unwrap_or_default();
+    let names = names.split(':').filter(|name| !name.is_empty());
+    let mut names: Vec<_> = names.map(str::to_owned).collect();
     names.resize(count, "unknown".to_owned());
     names
 }

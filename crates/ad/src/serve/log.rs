@@ -80,10 +80,10 @@ impl Causes {
     /// it was news.
     fn count(&self, cause: &Cause, now: Instant) -> Option<u64> {
         let mut causes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = causes.len() < CAUSES || causes.contains_key(cause);
+        let is_listed = causes.len() < CAUSES || causes.contains_key(cause);
         let cause = Cause {
             what: cause.what,
-            reason: match known {
+            reason: match is_listed {
                 true => cause.reason.clone(),
                 false => "another reason".to_owned(),
             },

@@ -160,9 +160,9 @@ fn cannot_sign(key: &PKey<Private>) -> Option<String> {
     const CURVES: [Nid; 3] = [Nid::X9_62_PRIME256V1, Nid::SECP384R1, Nid::SECP521R1];
     if let Ok(key) = key.ec_key() {
         let curve = key.group().curve_name();
-        let is_known = curve.is_some_and(|curve| CURVES.contains(&curve));
+        let is_supported = curve.is_some_and(|curve| CURVES.contains(&curve));
         let name = curve.and_then(|curve| curve.short_name().ok());
-        return (!is_known)
+        return (!is_supported)
             .then(|| format!("the curve {}", name.unwrap_or("that it names itself")));
     }
     let bits = key.bits();

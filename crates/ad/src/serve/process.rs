@@ -78,7 +78,7 @@ where
     let mut socket = Some(socket);
     let mut next: Option<JoinHandle<io::Result<u32>>> = None;
     loop {
-        let asked = tokio::select! {
+        let request = tokio::select! {
             ended = &mut running => return ended.map_err(io::Error::other),
             started = started(&mut next), if next.is_some() => {
                 next = None;
@@ -95,31 +95,31 @@ where
                 }
                 continue;
             }
-            asked = signals.next() => asked,
+            request = signals.next() => request,
         };
-        match asked {
-            Asked::Reload => ask(&orders, Order::Reload),
-            Asked::Forget => ask(&orders, Order::Forget),
-            Asked::HandOver => match &socket {
+        match request {
+            Request::Reload => ask(&orders, Order::Reload),
+            Request::Forget => ask(&orders, Order::Forget),
+            Request::HandOver => match &socket {
                 Some(socket) if next.is_none() => {
                     let (program, socket) = (program.clone(), socket.try_clone());
                     next = Some(tokio::spawn(async { hand_over(program, socket?).await }));
                 }
                 _ => {}
             },
-            Asked::Stop if socket.take().is_some() => {
+            Request::Stop if socket.take().is_some() => {
                 let drain = u32::try_from(drain.as_micros()).unwrap_or(u32::MAX);
                 tell(&[NotifyState::Stopping, NotifyState::ExtendTimeoutUsec(drain)]);
                 order(&orders, Order::Stop);
             }
-            Asked::Stop => order(&orders, Order::Abandon),
+            Request::Stop => order(&orders, Order::Abandon),
         }
     }
 }
 
 /// What signals ask for.
 #[derive(Clone, Copy, Debug)]
-enum Asked {
+enum Request {
     Reload,
     Forget,
     HandOver,
@@ -145,13 +145,13 @@ impl Signals {
         })
     }
 
-    async fn next(&mut self) -> Asked {
+    async fn next(&mut self) -> Request {
         tokio::select! {
-            _ = self.hangup.recv() => Asked::Reload,
-            _ = self.user1.recv() => Asked::Forget,
-            _ = self.user2.recv() => Asked::HandOver,
-            _ = self.terminate.recv() => Asked::Stop,
-            _ = self.interrupt.recv() => Asked::Stop,
+            _ = self.hangup.recv() => Request::Reload,
+            _ = self.user1.recv() => Request::Forget,
+            _ = self.user2.recv() => Request::HandOver,
+            _ = self.terminate.recv() => Request::Stop,
+            _ = self.interrupt.recv() => Request::Stop,
         }
     }
 }

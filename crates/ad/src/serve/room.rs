@@ -110,14 +110,14 @@ struct Of {
     handshakes: Numbered,
 }
 
-/// How each is told that it has to go.
+/// What notifies each that it has to go.
 type Numbered = BTreeMap<u64, Arc<Leave>>;
 
 /// Whether a connection has to go. Once it has, it does: room was counted on.
 #[derive(Debug, Default)]
 struct Leave {
-    is_told: AtomicBool,
-    told: Notify,
+    is_due: AtomicBool,
+    due: Notify,
 }
 
 /// A connection's place, given back when it is dropped.
@@ -250,8 +250,8 @@ impl State {
         let Some((_, leave)) = self.change(source, take) else {
             return false;
         };
-        leave.is_told.store(true, Ordering::Release);
-        leave.told.notify_waiters();
+        leave.is_due.store(true, Ordering::Release);
+        leave.due.notify_waiters();
         true
     }
 
@@ -388,11 +388,11 @@ impl Spot {
     /// Until it has to go, which may be never.
     pub(super) async fn has_to_go(&self) {
         loop {
-            let told = self.leave.told.notified();
-            if self.leave.is_told.load(Ordering::Acquire) {
+            let due = self.leave.due.notified();
+            if self.leave.is_due.load(Ordering::Acquire) {
                 return;
             }
-            told.await;
+            due.await;
         }
     }
 
@@ -408,8 +408,8 @@ impl Spot {
     /// It waits for its client again, which may have to go for others.
     pub(super) fn rests(&self) {
         let mut at = self.at();
-        let is_told = self.leave.is_told.load(Ordering::Acquire);
-        if at.is_over || is_told || at.number.is_some() {
+        let is_due = self.leave.is_due.load(Ordering::Acquire);
+        if at.is_over || is_due || at.number.is_some() {
             return;
         }
         let mut state = self.room.lock();

@@ -35,7 +35,7 @@ pub struct State {
 
 /// What a folder held.
 #[derive(Debug, Default)]
-pub(super) struct Kept {
+pub(super) struct Stored {
     /// Each with the end of its time, where it had been replaced.
     pub(super) chains: Vec<(Chain, Option<SystemTime>)>,
     /// Files that are no use, and why.
@@ -108,15 +108,15 @@ impl State {
     }
 
     /// Reads what is there and still good. What is not is removed.
-    pub(super) fn load(&self, now: SystemTime) -> Result<Kept, ServeError> {
+    pub(super) fn load(&self, now: SystemTime) -> Result<Stored, ServeError> {
         self.read(now).map_err(|error| ServeError::State {
             folder: self.folder.clone(),
             error,
         })
     }
 
-    fn read(&self, now: SystemTime) -> io::Result<Kept> {
-        let mut kept = Kept::default();
+    fn read(&self, now: SystemTime) -> io::Result<Stored> {
+        let mut stored = Stored::default();
         for entry in fs::read_dir(&self.folder)? {
             let path = entry?.path();
             if !is_own(&path) {
@@ -125,18 +125,20 @@ impl State {
             match read(&path) {
                 Ok((_, Some(until))) if until <= now => {
                     if let Err(error) = fs::remove_file(&path) {
-                        kept.useless
+                        stored
+                            .useless
                             .push(format!("can't remove \"{}\": {error}", path.display()));
                     }
                 }
-                Ok(chain) => kept.chains.push(chain),
+                Ok(chain) => stored.chains.push(chain),
                 Err(reason) => {
-                    kept.useless
+                    stored
+                        .useless
                         .push(format!("\"{}\" is not used: {reason}", path.display()));
                 }
             }
         }
-        Ok(kept)
+        Ok(stored)
     }
 
     /// Has the folder hold these chains and no others. One file that can't be written or removed keeps none of the others

@@ -110,7 +110,7 @@ impl Account {
             return Ok(look());
         }
         let gid = |group: Gid| rustix::process::Gid::from_raw(group.as_raw());
-        let seen = thread::scope(|scope| {
+        let outcome = thread::scope(|scope| {
             // Of the thread alone: it can't be undone, and the others stay who they are.
             let looking = scope.spawn(|| {
                 let groups: Vec<_> = self.groups()?.into_iter().map(gid).collect();
@@ -124,7 +124,7 @@ impl Account {
             let panicked = |_| Err(io::Error::other("it could not be looked at"));
             looking.join().unwrap_or_else(panicked)
         });
-        seen.map_err(|error| self.refused(error))
+        outcome.map_err(|error| self.refused(error))
     }
 
     fn is_own(&self) -> bool {

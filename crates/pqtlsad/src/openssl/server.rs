@@ -56,7 +56,7 @@ struct Gate {
     is_open: AtomicBool,
     signs_slowly: AtomicBool,
     /// What the ClientHello asks for.
-    asked: OnceLock<String>,
+    requested_name: OnceLock<String>,
     is_refused: AtomicBool,
 }
 
@@ -73,7 +73,7 @@ pub fn stop_at_client_hello(ssl: &mut SslRef, unknown: UnknownNames) -> Result<(
         unknown,
         is_open: AtomicBool::default(),
         signs_slowly: AtomicBool::default(),
-        asked: OnceLock::new(),
+        requested_name: OnceLock::new(),
         is_refused: AtomicBool::default(),
     };
     ssl.set_ex_data(super::index(&GATE)?, gate);
@@ -95,8 +95,8 @@ pub fn may_sign_slowly(ssl: &SslRef) -> bool {
 
 /// The name that the ClientHello of a handshake that stops there ([`stop_at_client_hello`]) asks for, whatever becomes
 /// of the handshake.
-pub fn asked(ssl: &SslRef) -> Option<&str> {
-    gate(ssl)?.asked.get().map(String::as_str)
+pub fn requested_name(ssl: &SslRef) -> Option<&str> {
+    gate(ssl)?.requested_name.get().map(String::as_str)
 }
 
 /// Whether a handshake failed as no chain is for the name that was asked for ([`UnknownNames::Refused`]).
@@ -135,14 +135,14 @@ pub fn install(
     context.set_mode(SslMode::NO_AUTO_CHAIN);
     context.set_client_hello_callback(move |ssl, alert| {
         let chains = chains.load();
-        let name = asked_name(ssl);
+        let name = name_in_hello(ssl);
         let chosen = choose(ssl, &chains, name.as_deref(), number, end_entity);
         if let Some(gate) = gate(ssl) {
             if let Some(name) = &name {
-                gate.asked.get_or_init(|| name.clone());
+                gate.requested_name.get_or_init(|| name.clone());
             }
-            let is_known = || name.as_deref().is_some_and(|name| chains.knows(name));
-            if gate.unknown == UnknownNames::Refused && !is_known() {
+            let has_chain = || name.as_deref().is_some_and(|name| chains.knows(name));
+            if gate.unknown == UnknownNames::Refused && !has_chain() {
                 gate.is_refused.store(true, Ordering::Relaxed);
                 *alert = SslAlert::UNRECOGNIZED_NAME;
                 return Err(ErrorStack::get());
@@ -223,7 +223,7 @@ fn omission(ssl: &SslRef) -> Option<&Omission> {
 }
 
 /// The name that a ClientHello asks for, in lower case.
-fn asked_name(ssl: &SslRef) -> Option<String> {
+fn name_in_hello(ssl: &SslRef) -> Option<String> {
     const SERVER_NAME: u16 = 0;
     let name = ffi::client_hello_extension(ssl, SERVER_NAME);
     name.and_then(|data| extension::server_name(&data))
