@@ -474,11 +474,11 @@ pub fn connections(packets: &[(Packet, Vec<String>)]) -> Vec<Connection> {
             if !is_syn || sender == Side::Server || is_query {
                 continue;
             }
-            let said = comments
+            let own = comments
                 .iter()
-                .filter(|said| Fate::of_comment(said).is_none());
-            let said: Vec<&str> = said.map(String::as_str).collect();
-            unknown.insert(Building::new(id, packet.at, said.join("; ")));
+                .filter(|comment| Fate::of_comment(comment).is_none());
+            let own: Vec<&str> = own.map(String::as_str).collect();
+            unknown.insert(Building::new(id, packet.at, own.join("; ")));
         }
         let arrived = delivered.and_then(|delivered| bare.get(delivered));
         if let Some(building) = found.get_mut(&id) {

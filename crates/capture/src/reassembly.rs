@@ -26,8 +26,8 @@ impl Reassembly {
                 break;
             }
             let (offset, bytes) = entry.remove_entry();
-            let known = usize::try_from(self.length - offset).unwrap_or(usize::MAX);
-            let new = bytes.get(known..).unwrap_or_default();
+            let received = usize::try_from(self.length - offset).unwrap_or(usize::MAX);
+            let new = bytes.get(received..).unwrap_or_default();
             self.length += new.len() as u64;
             fresh.extend_from_slice(new);
         }

@@ -99,7 +99,7 @@ impl Question {
         numbers
     }
 
-    pub(crate) fn asked(&self) -> Option<What> {
+    pub(crate) fn what(&self) -> Option<What> {
         let what = What::ALL.iter().enumerate();
         let mut what = what.filter(|(index, _)| (index + 1) as f64 == self.what);
         what.next().map(|(_, what)| *what)

@@ -99,7 +99,7 @@ pub const DIFFERENCE: [&str; 3] = ["payload", "one", "other"];
 /// The answer to a question; none to what is no question.
 pub fn answer(question: &[f64]) -> Vec<f64> {
     let question = Question::of(question);
-    match question.asked() {
+    match question.what() {
         Some(What::Connection) => connection(&question),
         Some(What::Staircase) => sweep::staircase(&question),
         Some(What::Difference) => sweep::difference(&question),

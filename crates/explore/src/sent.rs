@@ -51,10 +51,10 @@ impl Sent {
     /// As a response of so much payload, over segments of so many bytes.
     pub(crate) fn response(&self, payload: usize, mss: usize) -> Transfer {
         let mut sizes = self.writes;
-        let mut known = sizes
+        let mut given = sizes
             .iter_mut()
             .take_while(|bytes| whole(**bytes, MOST_RESPONSE) > 0);
-        if let Some(last) = known.by_ref().last() {
+        if let Some(last) = given.by_ref().last() {
             *last = last.max(LEAST_REPEATED as f64);
         }
         Transfer::of_records(payload, self.records(mss)).in_writes(writes(

@@ -72,16 +72,16 @@ impl FromStr for Distribution {
     type Err = UnitError;
 
     fn from_str(text: &str) -> Result<Distribution, UnitError> {
-        let known = [
+        let all = [
             Distribution::Uniform,
             Distribution::Normal,
             Distribution::Pareto,
             Distribution::ParetoNormal,
         ];
-        match known.iter().find(|known| known.name() == text) {
-            Some(known) => Ok(known.clone()),
+        match all.iter().find(|one| one.name() == text) {
+            Some(one) => Ok(one.clone()),
             None => {
-                let names = known.iter().map(Distribution::name);
+                let names = all.iter().map(Distribution::name);
                 Err(UnknownName::new("jitter distribution", text, names).into())
             }
         }

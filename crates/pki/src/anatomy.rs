@@ -136,14 +136,14 @@ pub(crate) fn precertificate(der: &[u8]) -> Result<PrecertificateParts, DerError
     let mut certificate = input.enter(SEQUENCE, "Certificate")?;
     let signed = certificate.enter(SEQUENCE, "TBSCertificate")?;
     let mut scts = None;
-    let mut kept = Vec::new();
+    let mut retained = Vec::new();
     let mut fields = signed;
     while let Some(tag) = fields.rest.first() {
         let before = fields.rest;
         let field = fields.element(*tag, "TBSCertificate")?;
         if *tag != explicit(3) {
             let (field, _) = before.split_at(field.bytes);
-            kept.extend_from_slice(field);
+            retained.extend_from_slice(field);
             continue;
         }
         let mut list = field.contents.clone().enter(SEQUENCE, "Extensions")?;
@@ -162,11 +162,11 @@ pub(crate) fn precertificate(der: &[u8]) -> Result<PrecertificateParts, DerError
                 extensions.extend_from_slice(extension);
             }
         }
-        kept.extend(element(explicit(3), &element(SEQUENCE, &extensions)));
+        retained.extend(element(explicit(3), &element(SEQUENCE, &extensions)));
     }
     Ok(PrecertificateParts {
         scts,
-        signed: element(SEQUENCE, &kept),
+        signed: element(SEQUENCE, &retained),
     })
 }
 

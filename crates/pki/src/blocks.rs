@@ -71,8 +71,8 @@ impl Blocks {
     pub(crate) fn key(&self) -> Option<Key<'_>> {
         let mut keys = self.labels.iter().filter(|label| is_key(label));
         let first = keys.next()?;
-        let mut known = [first].into_iter().chain(keys);
-        Some(match known.any(|label| KEYS.contains(&label.as_str())) {
+        let mut labels = [first].into_iter().chain(keys);
+        Some(match labels.any(|label| KEYS.contains(&label.as_str())) {
             true => Key::Known,
             false => Key::Unknown(first),
         })

@@ -98,8 +98,8 @@ pub(crate) fn tls_signature_bytes<T: HasPublic>(key: &PKeyRef<T>) -> Option<[usi
             let mut order = BigNum::new().ok()?;
             let mut context = BigNumContext::new().ok()?;
             key.group().order(&mut order, &mut context).ok()?;
-            let known = OTHER_CURVES.contains(&curve);
-            known.then(|| ecdsa_signature_bytes(&order.to_vec()))
+            let is_listed = OTHER_CURVES.contains(&curve);
+            is_listed.then(|| ecdsa_signature_bytes(&order.to_vec()))
         }
         _ => None,
     }

@@ -109,7 +109,7 @@ impl Store {
         spec.validate()?;
         lastbyte_providers::install()?;
         let now = SystemTime::now();
-        match self.kept_chain(spec, now) {
+        match self.stored_chain(spec, now) {
             Some(chain) => Ok(chain),
             None => self.lock(spec)?.chain(spec, now),
         }
@@ -259,17 +259,17 @@ impl Store {
         }
         let folder = self.folder.join("stand-ins");
         let folder = folder.join(hex::encode(hash.finish()));
-        let kept = || {
+        let stored = || {
             let files = Files::read(&folder).ok()?;
             let intact = files.are_valid(now, now + SPARE) && files.speak_for(&original.sent);
             intact.then_some(files)
         };
-        if let Some(files) = kept() {
+        if let Some(files) = stored() {
             return Ok(files);
         }
         let _lock = self.lock(source.files.chain.display())?;
         // Another process may have made it in the meantime.
-        if let Some(files) = kept() {
+        if let Some(files) = stored() {
             return Ok(files);
         }
         let made = stand_in(&original.sent, root, now)?;
@@ -283,7 +283,7 @@ impl Store {
         Ok(files)
     }
 
-    fn kept_chain(&self, spec: &ChainSpec, now: SystemTime) -> Option<Chain> {
+    fn stored_chain(&self, spec: &ChainSpec, now: SystemTime) -> Option<Chain> {
         let files = Files::read(&self.chain_folder(spec)).ok()?;
         let (end_entity, intermediates) = files.certificates.split_first()?;
         let intact = intermediates.len() == usize::from(spec.intermediates)
@@ -296,7 +296,7 @@ impl Store {
                 Purpose::of(spec.role, &spec.name()),
             )
             .is_ok_and(|verified| verified.is_ok());
-        let logs = self.kept_logs(spec)?;
+        let logs = self.stored_logs(spec)?;
         let chain = files.into_chain(spec, &logs).ok()?;
         let scts = chain.scts().ok()?;
         let intact = intact
@@ -306,7 +306,7 @@ impl Store {
         (intact && chain.certificate_message_bytes() == bytes).then_some(chain)
     }
 
-    fn kept_authority(
+    fn stored_authority(
         &self,
         spec: &ChainSpec,
         padding: &Padding,
@@ -329,13 +329,13 @@ impl Store {
     }
 
     /// The logs whose SCTs a chain has, or `None` unless all are there.
-    fn kept_logs(&self, spec: &ChainSpec) -> Option<Vec<Log>> {
+    fn stored_logs(&self, spec: &ChainSpec) -> Option<Vec<Log>> {
         (0..spec.scts)
-            .map(|index| self.kept_log(spec.sct_algorithm, index))
+            .map(|index| self.stored_log(spec.sct_algorithm, index))
             .collect()
     }
 
-    fn kept_log(&self, algorithm: KeyAlgorithm, index: u8) -> Option<Log> {
+    fn stored_log(&self, algorithm: KeyAlgorithm, index: u8) -> Option<Log> {
         let pem = fs::read(self.log_file(algorithm, index)).ok()?;
         let key = PKey::private_key_from_pem_passphrase(&pem, b"").ok()?;
         (key_algorithm(&key) == Some(algorithm)).then_some(Log { algorithm, key })
@@ -428,7 +428,7 @@ struct Locked<'a> {
 impl Locked<'_> {
     fn chain(&self, spec: &ChainSpec, now: SystemTime) -> Result<Chain, PkiError> {
         // Another process may have made it in the meantime.
-        if let Some(chain) = self.store.kept_chain(spec, now) {
+        if let Some(chain) = self.store.stored_chain(spec, now) {
             return Ok(chain);
         }
         let plain = ChainSpec {
@@ -472,7 +472,7 @@ impl Locked<'_> {
         padding: &Padding,
         now: SystemTime,
     ) -> Result<Authority, PkiError> {
-        if let Some(authority) = self.store.kept_authority(spec, padding, now) {
+        if let Some(authority) = self.store.stored_authority(spec, padding, now) {
             return Ok(authority);
         }
         let authority = Authority::new(spec, padding, now)?;
@@ -487,13 +487,13 @@ impl Locked<'_> {
 
     /// The logs of a chain. One that is missing is made anew, and its SCTs with it.
     fn logs(&self, spec: &ChainSpec) -> Result<Vec<Log>, PkiError> {
-        if let Some(logs) = self.store.kept_logs(spec) {
+        if let Some(logs) = self.store.stored_logs(spec) {
             return Ok(logs);
         }
         let algorithm = spec.sct_algorithm;
         for index in 0..spec.scts {
             // Others have signed with those that are there.
-            if self.store.kept_log(algorithm, index).is_some() {
+            if self.store.stored_log(algorithm, index).is_some() {
                 continue;
             }
             let key = private_key_pem(&*algorithm.generate()?)?;
@@ -502,7 +502,7 @@ impl Locked<'_> {
                 &[("key.pem", key)],
             )?;
         }
-        self.store.kept_logs(spec).ok_or_else(|| {
+        self.store.stored_logs(spec).ok_or_else(|| {
             let unreadable = io::Error::other("a log's key can't be read back");
             PkiError::store(self.store.log_folder(algorithm, 0), unreadable)
         })

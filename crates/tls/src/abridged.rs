@@ -40,11 +40,11 @@ impl Listing {
     /// [`ListingTooLong`], and OpenSSL's.
     pub fn new(certificates: &[X509], samples: &[X509]) -> Result<Listing, ListingError> {
         let mut listed: Vec<Vec<u8>> = Vec::new();
-        let mut known = HashSet::new();
+        let mut distinct = HashSet::new();
         let mut dictionary = Vec::new();
         for certificate in certificates {
             let der = certificate.to_der()?;
-            if !known.insert(der.clone()) {
+            if !distinct.insert(der.clone()) {
                 continue;
             }
             dictionary.extend(certificate.subject_name().to_der()?);

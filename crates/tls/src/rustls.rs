@@ -205,8 +205,8 @@ impl ClientSide for RustlsClient {
     fn connect(&self, session: Option<&Session>) -> Result<Box<dyn Connection>, TlsError> {
         let tickets = match session {
             Some(session) => {
-                let kept: &Arc<Tickets> = session.get().ok_or(TlsError::NoSession)?;
-                vec![lock(&kept.0).pop().ok_or(TlsError::NoSession)?]
+                let tickets: &Arc<Tickets> = session.get().ok_or(TlsError::NoSession)?;
+                vec![lock(&tickets.0).pop().ok_or(TlsError::NoSession)?]
             }
             None => Vec::new(),
         };
@@ -654,14 +654,14 @@ impl Sessions {
 
 impl StoresServerSessions for Sessions {
     fn put(&self, key: Vec<u8>, value: Vec<u8>) -> bool {
-        let mut kept = lock(&self.0);
-        if kept.keys.len() == Self::CAPACITY
-            && let Some(oldest) = kept.keys.pop_front()
+        let mut cache = lock(&self.0);
+        if cache.keys.len() == Self::CAPACITY
+            && let Some(oldest) = cache.keys.pop_front()
         {
-            kept.sessions.remove(&oldest);
+            cache.sessions.remove(&oldest);
         }
-        kept.keys.push_back(key.clone());
-        kept.sessions.insert(key, value);
+        cache.keys.push_back(key.clone());
+        cache.sessions.insert(key, value);
         true
     }
 

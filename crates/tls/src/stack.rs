@@ -102,8 +102,8 @@ pub enum Retry {
 pub struct Session(Arc<dyn Any + Send + Sync>);
 
 impl Session {
-    pub(crate) fn new(kept: impl Any + Send + Sync) -> Session {
-        Session(Arc::new(kept))
+    pub(crate) fn new(session: impl Any + Send + Sync) -> Session {
+        Session(Arc::new(session))
     }
 
     /// What was kept, if it is of that type.

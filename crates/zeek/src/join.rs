@@ -191,8 +191,8 @@ impl Table {
             return Joined::Alone;
         };
         self.leave(before.uid, place);
-        if let Some(kept) = self.connections.get_mut(place) {
-            *kept = connection;
+        if let Some(stored) = self.connections.get_mut(place) {
+            *stored = connection;
         }
         self.enter(uid, place);
         Joined::InPlaceOf(before)
@@ -245,8 +245,8 @@ impl Table {
 
     fn set(&mut self, at: usize, slot: Slot) {
         let at = at & self.mask();
-        if let Some(kept) = self.index.get_mut(at) {
-            *kept = u64::from(slot.tag) << 32 | u64::from(slot.place);
+        if let Some(stored) = self.index.get_mut(at) {
+            *stored = u64::from(slot.tag) << 32 | u64::from(slot.place);
         }
     }
 

@@ -103,8 +103,8 @@ impl Joint {
 
     /// The profile, as TOML. `remark` is a sentence that has to be known of it.
     pub(crate) fn to_toml(&self, remark: Option<&str>) -> Result<String, NoProfile> {
-        let known: u64 = (1..RTTS).map(|rtt| self.of_rtt(rtt)).sum();
-        let with_rtt = known >= FEWEST;
+        let measured: u64 = (1..RTTS).map(|rtt| self.of_rtt(rtt)).sum();
+        let with_rtt = measured >= FEWEST;
         let mut rows = Vec::new();
         for per_row in [8, 16, FINE] {
             rows = self.rows(per_row, with_rtt);

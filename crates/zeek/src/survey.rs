@@ -11,7 +11,7 @@ use crate::cdn::{CdnList, Class};
 use crate::columns::ParquetFolder;
 use crate::input::Source;
 use crate::join::{ConnPart, History, Joined, OursPart, Part, SslPart, Table, Waits};
-use crate::log::{Left, Log, Said};
+use crate::log::{Event, Left, Log};
 use crate::reason::Reason;
 use crate::row::{Conn, Kind, Ours, Row, Ssl, Written};
 use crate::servers::{Names, Servers};
@@ -202,25 +202,25 @@ impl<'p> Reading<'p> {
         };
         let (name, used, unknown) = (&file.name, &mut file.used, &mut file.unknown);
         let interim = &mut file.interim;
-        log.read(|said| match said {
-            Said::Row(Row::Interim) => *interim += 1,
-            Said::Row(row) => {
+        log.read(|event| match event {
+            Event::Row(Row::Interim) => *interim += 1,
+            Event::Row(row) => {
                 if let Some(kind) = row.kind() {
                     *used = true;
                     self.survey.lines(kind).unreadable += std::mem::take(unknown);
                 }
                 self.row(row);
             }
-            Said::Unreadable(line, kind, reason) => {
+            Event::Unreadable(line, kind, reason) => {
                 match kind {
                     Some(kind) => self.survey.lines(kind).unreadable += 1,
                     None => *unknown += 1,
                 }
                 self.survey.show(name, line, reason);
             }
-            Said::BrokenOff(line, error) => {
-                let told = format!("{name}: breaks off after line {line}: {error}");
-                self.survey.broken.push(told);
+            Event::BrokenOff(line, error) => {
+                let problem = format!("{name}: breaks off after line {line}: {error}");
+                self.survey.broken.push(problem);
             }
         })
     }
@@ -394,8 +394,8 @@ fn begin(source: &Source) -> io::Result<(Option<Micros>, Option<Log>)> {
     }
     let mut log = Log::new(source.peek()?.0, source.written());
     let mut first = None;
-    log.read(|said| {
-        if let Said::Row(row) = said {
+    log.read(|event| {
+        if let Event::Row(row) = event {
             first = first.or(row.written());
         }
     });

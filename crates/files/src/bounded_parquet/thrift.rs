@@ -322,8 +322,8 @@ impl<R: Read> Walker<R> {
         depth: u8,
         mut see: impl FnMut(i16, Option<i64>),
     ) -> Result<()> {
-        let known = match shape {
-            Some(Struct(known) | Node(known)) => *known,
+        let fields = match shape {
+            Some(Struct(fields) | Node(fields)) => *fields,
             _ => &[],
         };
         let mut last = 0;
@@ -338,7 +338,7 @@ impl<R: Read> Walker<R> {
                 delta => i16::checked_add(last, delta),
             };
             let id = id.ok_or_else(foreign)?;
-            let shape = known.iter().find(|(known, _)| *known == id);
+            let shape = fields.iter().find(|(number, _)| *number == id);
             let value = self.field(tag, shape.map(|(_, shape)| shape), depth)?;
             see(id, value);
             last = id;

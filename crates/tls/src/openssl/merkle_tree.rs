@@ -75,9 +75,9 @@ pub(super) fn install_client(
         if !is_of_proof(complaint.error()) || complaint.error_depth() != 0 {
             return false;
         }
-        let known = (complaint.ex_data(ssl)).and_then(|ssl| ssl.ex_data(accepted));
+        let decision = (complaint.ex_data(ssl)).and_then(|ssl| ssl.ex_data(accepted));
         let found = || accepts(&tree, complaint, &host);
-        let is_accepted = known.map_or_else(found, |known| *known.get_or_init(found));
+        let is_accepted = decision.map_or_else(found, |decision| *decision.get_or_init(found));
         if is_accepted {
             complaint.set_error(X509VerifyResult::OK);
         }
