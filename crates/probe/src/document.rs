@@ -90,7 +90,7 @@ pub struct Document {
     pub window: Option<WindowSeen>,
     /// The path in more words.
     #[serde(default)]
-    pub path: PathTold,
+    pub path: PathReport,
     /// The handshake.
     #[serde(default)]
     pub tls: TlsSeen,
@@ -165,7 +165,7 @@ pub struct WindowSeen {
 /// The path in more words.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct PathTold {
+pub struct PathReport {
     /// The median of `connect()`.
     pub rtt_median_ms: f64,
     /// The longest.
@@ -726,7 +726,7 @@ impl From<Window> for WindowSeen {
 impl WindowSeen {
     /// In a word: `10`, `24+`, `10..12`, `?`.
     #[must_use]
-    pub fn told(&self) -> String {
+    pub fn to_text(&self) -> String {
         match (self.certainty, self.most) {
             (Certainty::Exact | Certainty::Likely, _) => self.least.to_string(),
             (Certainty::Between, Some(most)) => format!("{}..{most}", self.least),
@@ -738,19 +738,19 @@ impl WindowSeen {
     /// The window itself, if it is known.
     #[must_use]
     pub fn value(&self) -> Option<u32> {
-        let is_known = matches!(self.certainty, Certainty::Exact | Certainty::Likely);
-        is_known.then_some(self.least)
+        let is_single = matches!(self.certainty, Certainty::Exact | Certainty::Likely);
+        is_single.then_some(self.least)
     }
 }
 
 impl RateSeen {
     /// What limits the path, and how fast it is at least, in Mbit/s: one of both.
     #[must_use]
-    pub fn told(self) -> [Option<f64>; 2] {
-        let told = |bits: f64| Some((bits / 1e4).round() / 1e2);
+    pub fn megabits(self) -> [Option<f64>; 2] {
+        let rounded = |bits: f64| Some((bits / 1e4).round() / 1e2);
         match self {
-            RateSeen::About(bits) => [told(bits), None],
-            RateSeen::AtLeast(bits) => [None, told(bits)],
+            RateSeen::About(bits) => [rounded(bits), None],
+            RateSeen::AtLeast(bits) => [None, rounded(bits)],
         }
     }
 }

@@ -39,14 +39,14 @@ pub use body::{Body, Cut};
 pub use connection::{Arrival, Connection, Counters, Event};
 pub use document::{
     Answered, Certificate, ClientCertificate, Document, DocumentError, Edge, JSON_SCHEMA, Left,
-    PathTold, ResponseSeen, SCHEMA, TicketsSeen, Times, TlsSeen, VERSION, WindowSeen,
+    PathReport, ResponseSeen, SCHEMA, TicketsSeen, Times, TlsSeen, VERSION, WindowSeen,
 };
 pub use findings::{Findings, Probe};
 pub use head::{Head, HeadError, MOST_HEAD, MOST_INTERIM, Response as ResponseHead};
 pub use path::{Loss, PathSeen, RateSeen, Rtt};
 pub use plan::{Ask, Limits};
 pub use rounds::{Ending, Round, rounds};
-pub use window::{Certainty, Look, Pacing, Said, Window, candidates};
+pub use window::{Certainty, Evidence, Look, Pacing, Window, candidates};
 pub use writes::{Answer, AnswerWrites, ResponseWrites, Writes, answer_writes, writes};
 
 /// The largest initial window that is told from larger ones, in segments.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::window::{Certainty, Window};
-use crate::{Connection, Look, MOST_WINDOW, Said};
+use crate::{Connection, Evidence, Look, MOST_WINDOW};
 
 /// What a probe may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,19 +92,21 @@ pub(crate) fn next(
     let small = u16::try_from(flight / SEGMENTS + TIMESTAMPS).unwrap_or(SMALL);
     let small = small.clamp(LEAST, SMALL);
     let last = looks.last();
-    let was_told = last.is_some_and(|look| look.handshake.candidates().is_some());
+    let has_candidates = last.is_some_and(|look| look.handshake.candidates().is_some());
     let ends_flights = looks
         .iter()
-        .any(|look| matches!(look.handshake, Said::Closed(_)));
+        .any(|look| matches!(look.handshake, Evidence::Closed(_)));
     // Smaller segments leave room on a path that others fill.
     let is_full = looks
         .iter()
-        .any(|look| matches!(look.handshake, Said::Full(_)));
+        .any(|look| matches!(look.handshake, Evidence::Full(_)));
     match made {
         _ if is_full && !ends_flights => asks(Some(LEAST), at_once),
         2 => asks(Some(small), at_once),
         // What was lost before may not be lost again.
-        _ if ends_flights || !was_told => asks(Some(small.max(small.midpoint(LEAST))), at_once),
+        _ if ends_flights || !has_candidates => {
+            asks(Some(small.max(small.midpoint(LEAST))), at_once)
+        }
         // The flight is too short: the response has to tell.
         3 | 5 => asks(Some(small), pause(rtt)),
         _ => asks(Some(small.midpoint(SMALL)), pause(rtt)),
@@ -139,7 +141,7 @@ fn has_tickets(connection: &Connection, rtt: Duration) -> bool {
 /// of slow start, while it opens BBR's.
 fn has_two_ways(window: &Window, looks: &[Look], connections: &[Connection]) -> bool {
     let differs = looks.iter().any(|look| {
-        matches!(look.handshake, Said::Closed(_)) && look.handshake != look.handshake_of_bbr
+        matches!(look.handshake, Evidence::Closed(_)) && look.handshake != look.handshake_of_bbr
     });
     let (Some(first), Some(most)) = (connections.first(), window.most) else {
         return false;
@@ -149,10 +151,10 @@ fn has_two_ways(window: &Window, looks: &[Look], connections: &[Connection]) -> 
     let flight = flight_bytes(first);
     let came = first.arrivals().map(|(_, arrival)| arrival.bytes);
     let response = came.fold(0, usize::saturating_add).saturating_sub(flight);
-    let is_asked = connections.iter().skip(1).any(|connection| {
+    let is_tried = connections.iter().skip(1).any(|connection| {
         connection.segment == first.segment && connection.requested() > connection.finished()
     });
-    differs && !is_asked && 2 * count(flight) < most && count(response) > most.saturating_add(4)
+    differs && !is_tried && 2 * count(flight) < most && count(response) > most.saturating_add(4)
 }
 
 /// The segment that halves a range at least, if one is left to try.
@@ -174,7 +176,7 @@ fn narrowing(window: &Window, connections: &[Connection]) -> Option<u16> {
     let middle = response.saturating_add(flight.saturating_mul(2))
         / count(window.least.saturating_add(most));
     let fills = fills.min(usize::from(SMALL));
-    let asked = match stays <= fills {
+    let sizes = match stays <= fills {
         // The more the flights of two connections differ, the less can a window of one way of growing look like another's of
         // the other; but the larger the segments, the longer they take on the path.
         true => {
@@ -183,11 +185,11 @@ fn narrowing(window: &Window, connections: &[Connection]) -> Option<u16> {
         }
         false => vec![middle],
     };
-    let mut asked = asked.into_iter().map(|bytes| {
+    let mut sizes = sizes.into_iter().map(|bytes| {
         let segment = bytes.saturating_add(TIMESTAMPS);
         u16::try_from(segment).unwrap_or(SMALL).clamp(LEAST, SMALL)
     });
-    asked.find(|segment| {
+    sizes.find(|segment| {
         !connections.iter().any(|connection| {
             connection.segment.saturating_add(TIMESTAMPS) == usize::from(*segment)
         })

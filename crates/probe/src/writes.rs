@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lastbyte_exchange::Writes as KnownWrites;
+use lastbyte_exchange::Writes as ExchangeWrites;
 use serde::{Deserialize, Serialize};
 
 use crate::Connection;
@@ -234,7 +234,7 @@ fn writes_of(
         };
         let response = ResponseWrites {
             // Of what does not fit, the last one stands for the rest.
-            is_certain: first.len() < KnownWrites::MOST
+            is_certain: first.len() < ExchangeWrites::MOST
                 && ways.all(|(_, other)| writes(other) == first || is_as_long(other)),
             first,
         };
@@ -259,14 +259,14 @@ fn fitting<'a>(
     ways.filter(move |(tickets, response)| {
         let mut writes = tickets.of(answer.tickets);
         // More are not told.
-        let is_told = writes.len() <= MOST_WRITES;
+        let is_reported = writes.len() <= MOST_WRITES;
         let mut response = response.of(answer.records);
         if let (TicketsLeave::WithResponse, Some(first)) = (tickets, response.first_mut()) {
             *first = first.saturating_add(sum(answer.tickets.iter().copied()));
         }
         writes.append(&mut response);
         writes.extend(answer.behind);
-        is_told && fits(&writes, came, segment)
+        is_reported && fits(&writes, came, segment)
     })
 }
 
@@ -307,7 +307,7 @@ fn first_ones(mut writes: Vec<usize>) -> Vec<usize> {
     {
         writes.pop();
     }
-    writes.truncate(KnownWrites::MOST);
+    writes.truncate(ExchangeWrites::MOST);
     writes
 }
 
@@ -541,7 +541,7 @@ mod tests {
         assert_eq!(answered(&[], &records, &[(8928, 8)]), (Vec::new(), writes));
         // One that has more to send does not repeat its last record, but what that is was not seen.
         let growing: Vec<usize> = (1..=20).map(|times| 1000 * times).collect();
-        assert_eq!(first_ones(growing.clone()), growing[..KnownWrites::MOST]);
+        assert_eq!(first_ones(growing.clone()), growing[..ExchangeWrites::MOST]);
     }
 
     #[test]
@@ -576,7 +576,7 @@ mod tests {
         let told = answered(&[], &many, &came).1.unwrap();
         assert_eq!(
             (told.first.len(), told.is_certain),
-            (KnownWrites::MOST, false)
+            (ExchangeWrites::MOST, false)
         );
     }
 
@@ -729,7 +729,7 @@ mod tests {
             came in prop::collection::vec((0_usize..20_000, 0_usize..20), 0..20),
         ) {
             let (_, found) = answered(&tickets, &records, &came);
-            prop_assert!(found.is_none_or(|found| found.first.len() <= KnownWrites::MOST));
+            prop_assert!(found.is_none_or(|found| found.first.len() <= ExchangeWrites::MOST));
         }
     }
 

@@ -3,7 +3,7 @@
 use lastbyte_exchange::{Then, Transfer, Writes};
 use serde::{Deserialize, Serialize};
 
-use super::exchange::seen;
+use super::exchange::observed_writes;
 use super::{LEAST_RECORD, MOST_FLIGHT, MOST_RECORD, MOST_RESPONSE, Number};
 use crate::{Answer, AnswerWrites, Connection, ResponseWrites, answer_writes};
 
@@ -73,7 +73,7 @@ impl TicketsSeen {
     /// As what crosses the wire, if anything does.
     pub(super) fn transfer(&self) -> Option<Transfer> {
         let bytes = self.wire_bytes.filter(|bytes| *bytes > 0)?;
-        Some(Transfer::seen(bytes as usize).in_writes(seen(Then::Rest, &self.writes)))
+        Some(Transfer::seen(bytes as usize).in_writes(observed_writes(Then::Rest, &self.writes)))
     }
 }
 
@@ -155,7 +155,7 @@ impl ResponseSeen {
 impl From<&ResponseSeen> for Transfer {
     fn from(response: &ResponseSeen) -> Transfer {
         let writes = response.writes.as_ref();
-        let writes = writes.and_then(|writes| seen(Then::Again, &writes.first));
+        let writes = writes.and_then(|writes| observed_writes(Then::Again, &writes.first));
         Transfer::seen(response.wire_bytes).in_writes(writes)
     }
 }
