@@ -187,7 +187,7 @@ impl<'a> Certificate<'a> {
 
     /// Whether it has an extension that is critical and that nobody here knows.
     pub(crate) fn has_unknown_critical(&self) -> bool {
-        const KNOWN: [&[u8]; 5] = [
+        const SUPPORTED: [&[u8]; 5] = [
             oid::KEY_USAGE,
             oid::ALTERNATIVE_NAME,
             oid::BASIC_CONSTRAINTS,
@@ -195,7 +195,7 @@ impl<'a> Certificate<'a> {
             oid::EXTENDED_KEY_USAGE,
         ];
         let mut extensions = extensions(self.fields.tail).unwrap_or_default().into_iter();
-        extensions.any(|extension| extension.critical && !KNOWN.contains(&extension.oid))
+        extensions.any(|extension| extension.critical && !SUPPORTED.contains(&extension.oid))
     }
 }
 
@@ -388,8 +388,8 @@ fn authority_extension(tail: &[u8]) -> Result<AuthorityExtension, CertificateErr
     if of_field("the key usage", may_certify(usage.value))? == Role::Other {
         return Err(missing("its key is not for certificates"));
     }
-    let known = [oid::BASIC_CONSTRAINTS, oid::KEY_USAGE, oid::AUTHORITY];
-    if (extensions.iter()).any(|one| one.critical && !known.contains(&one.oid)) {
+    let supported = [oid::BASIC_CONSTRAINTS, oid::KEY_USAGE, oid::AUTHORITY];
+    if (extensions.iter()).any(|one| one.critical && !supported.contains(&one.oid)) {
         return Err(missing("it has a critical extension that is not known"));
     }
     let authority = find(oid::AUTHORITY).ok_or(missing("it does not say so"))?;

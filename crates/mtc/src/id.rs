@@ -478,8 +478,8 @@ impl Properties {
     pub const PEM_LABEL: &'static str = "CERTIFICATE PROPERTIES";
 
     /// Whether a client which sends these identifiers accepts the certificate.
-    pub fn matches(&self, asked: &TrustAnchorId) -> bool {
-        self.id.as_ref() == Some(asked) || self.groups.iter().any(|group| group.matches(asked))
+    pub fn matches(&self, id: &TrustAnchorId) -> bool {
+        self.id.as_ref() == Some(id) || self.groups.iter().any(|group| group.matches(id))
     }
 
     /// The list as bytes.

@@ -255,7 +255,7 @@ impl TrustedAuthority {
             &certificate.proof.path,
         )?;
         let trusted = match self.subtrees.get(&(log, subtree)) {
-            Some(known) if *known == hash => Trusted::Subtree(subtree),
+            Some(trusted) if *trusted == hash => Trusted::Subtree(subtree),
             Some(_) => return Err(Refusal::OtherSubtree { log, subtree }),
             None if certificate.proof.cosignatures.is_empty() => {
                 return Err(Refusal::UnknownSubtree { log, subtree });

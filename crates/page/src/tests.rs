@@ -12,7 +12,7 @@ use proptest::sample::Index;
 
 use crate::har::{self, HarError, Recorded};
 use crate::{
-    Asked, Caching, Keeping, Kind, Loading, Model, Named, Observed, Page, PageError, Part,
+    Caching, Content, Keeping, Kind, Loading, Model, Named, Observed, Page, PageError, Part,
     Priority, Resource, Site,
 };
 
@@ -317,9 +317,9 @@ fn text_of(site: &Site, place: usize) -> Vec<u8> {
 }
 
 fn body(site: &Site, place: usize) -> &[u8] {
-    match &site.answers[place].asked {
-        Asked::Body(body) => body,
-        Asked::Elsewhere(location) => location.as_bytes(),
+    match &site.answers[place].content {
+        Content::Body(body) => body,
+        Content::Elsewhere(location) => location.as_bytes(),
     }
 }
 

@@ -37,7 +37,7 @@ pub struct Cache {
 
 /// What a cache holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Kept {
+pub enum Cached {
     /// A kernel for this version of Lastbyte.
     Fitting(Kernel),
     /// A kernel for another version, with other options or patches.
@@ -143,24 +143,24 @@ impl Cache {
         Ok(kernels.into_iter().find(is_intact))
     }
 
-    /// All that is kept or installed: kernels from the newest to the oldest, then the rest.
+    /// All that is cached or installed: kernels from the newest to the oldest, then the rest.
     ///
     /// # Errors
     ///
     /// [`KernelError::Cache`] if the folder can't be read.
-    pub fn kept(&self) -> Result<Vec<Kept>, KernelError> {
+    pub fn contents(&self) -> Result<Vec<Cached>, KernelError> {
         let recipe = self.recipe.digest();
         let classify = |folder: PathBuf| match self.read(&folder) {
-            _ if is_work(&folder) => Kept::Unfinished(folder),
-            Some(kernel) if !is_intact(&kernel) => Kept::Damaged(folder),
-            Some(kernel) if kernel.info.recipe_sha256 == recipe => Kept::Fitting(kernel),
-            Some(kernel) => Kept::Other(kernel),
-            None => Kept::Damaged(folder),
+            _ if is_work(&folder) => Cached::Unfinished(folder),
+            Some(kernel) if !is_intact(&kernel) => Cached::Damaged(folder),
+            Some(kernel) if kernel.info.recipe_sha256 == recipe => Cached::Fitting(kernel),
+            Some(kernel) => Cached::Other(kernel),
+            None => Cached::Damaged(folder),
         };
         let folders = self.folders()?.into_iter().chain(self.installed_folders()?);
-        let mut kept: Vec<_> = folders.map(classify).collect();
-        kept.sort_by(|a, b| b.built().cmp(&a.built()));
-        Ok(kept)
+        let mut contents: Vec<_> = folders.map(classify).collect();
+        contents.sort_by(|a, b| b.built().cmp(&a.built()));
+        Ok(contents)
     }
 
     /// Removes all kernels and what builds left behind, but for those that were installed, and says how much
@@ -290,11 +290,11 @@ impl Cache {
     }
 }
 
-impl Kept {
+impl Cached {
     fn built(&self) -> Option<&str> {
         match self {
-            Kept::Fitting(kernel) | Kept::Other(kernel) => Some(&kernel.info.built),
-            Kept::Damaged(_) | Kept::Unfinished(_) => None,
+            Cached::Fitting(kernel) | Cached::Other(kernel) => Some(&kernel.info.built),
+            Cached::Damaged(_) | Cached::Unfinished(_) => None,
         }
     }
 }

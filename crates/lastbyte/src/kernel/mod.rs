@@ -34,7 +34,7 @@ mod tests;
 mod tools;
 
 pub use build::{Builder, Built};
-pub use cache::{Cache, Kept};
+pub use cache::{Cache, Cached};
 pub use digest::{Digest, sha256_of_file};
 pub use error::{GET, KernelError};
 pub use owner::foreign;

@@ -163,11 +163,11 @@ fn try_step() -> Result<Addresses, String> {
         std::env::current_exe().and_then(|program| Command::new(program).arg(TRY_COMMAND).output());
     match tried {
         Ok(tried) if !tried.status.success() => {
-            let said = String::from_utf8_lossy(&tried.stderr);
-            Err(match (said.trim(), tried.status) {
+            let message = String::from_utf8_lossy(&tried.stderr);
+            Err(match (message.trim(), tried.status) {
                 // A filter that kills.
                 ("", status) => format!("{status} when asking to be traced: {ALLOW}"),
-                (said, _) => said.to_owned(),
+                (message, _) => message.to_owned(),
             })
         }
         Ok(tried) if tried.stdout.trim_ascii() == RANDOM.as_bytes() => Ok(Addresses::Random),

@@ -166,7 +166,7 @@ impl Waking {
             }
             Self::Timer { timer, alarm } => {
                 if let Some(until) = until
-                    && shortcuts.known(*alarm) != Some(until)
+                    && shortcuts.remembered(*alarm) != Some(until)
                 {
                     let at = TimeSpec::from_duration(Duration::from_nanos(until.0));
                     let flags = TimerSetTimeFlags::TFD_TIMER_ABSTIME;

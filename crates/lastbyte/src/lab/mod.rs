@@ -47,7 +47,9 @@ pub use boot::{Addresses, Grants, MemoryFolder, SHARED_MEMORY};
 pub use delivery::{PreparedDelivery, delivers};
 pub use dns::DnsError;
 pub use dns::find_programs as find_dns_programs;
-pub use inspection::{CAPTURES, Captures, Inspection, Told, capture_name, captured_sample};
+pub use inspection::{
+    CAPTURES, Captures, Inspection, InspectionReport, capture_name, captured_sample,
+};
 pub use live::LiveEngine;
 pub use machine::{Finding, State, environment, examine};
 pub use netem::NetemError;

@@ -54,7 +54,7 @@ impl PreparedArm {
             client_chain: client_chain.as_ref(),
             resumption: arm.resumption,
             tickets: arm.tickets,
-            delivery: delivery::asked(&arm, &chain).map_err(refuse)?,
+            delivery: delivery::configure(&arm, &chain).map_err(refuse)?,
             max_certificate_list: arm.max_cert_list,
         };
         let stack = stack(&tls).map_err(|problem| refuse(problem.to_string()))?;

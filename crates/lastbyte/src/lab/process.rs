@@ -89,8 +89,8 @@ impl Process {
                 return Err(StartError::Ended(self.last_line()));
             }
             if begun.elapsed() > patience {
-                let said = self.last_line();
-                let deaf = format!("it does not listen within {patience:?}: {said}");
+                let line = self.last_line();
+                let deaf = format!("it does not listen within {patience:?}: {line}");
                 return Err(StartError::Ended(deaf));
             }
             thread::sleep(LOOK);
@@ -109,9 +109,9 @@ impl Process {
 
     /// The last that it said.
     pub(super) fn last_line(&self) -> String {
-        let said = fs::read(&self.log).unwrap_or_default();
-        let said = String::from_utf8_lossy(&said);
-        let line = said.lines().rfind(|line| !line.trim().is_empty());
+        let output = fs::read(&self.log).unwrap_or_default();
+        let output = String::from_utf8_lossy(&output);
+        let line = output.lines().rfind(|line| !line.trim().is_empty());
         line.unwrap_or("it said nothing").trim().to_owned()
     }
 }

@@ -16,7 +16,7 @@ use std::thread;
 use std::time::Duration;
 
 use self::agenda::{Agenda, Stage, Turn};
-use super::inspection::{Asked, Inspection, Seen, Whose};
+use super::inspection::{Inspection, ObservedBlock, Retention, Whose};
 use super::lock::lock;
 use super::{LabError, PreparedArm};
 use crate::results::{
@@ -251,7 +251,7 @@ impl Runner<'_> {
 
     /// Has one turn after the other until there are no more, or the run ends.
     fn work(&self, shared: &Shared, expected: &Expected, folder: &Folder) {
-        let _told = TellsPanic(shared);
+        let _guard = TellsPanic(shared);
         while let Some(turn) = self.next(shared) {
             let passed = match turn {
                 Turn::Block(id) => self.measure_and_tell(id, shared, expected, folder),
@@ -420,7 +420,7 @@ impl Runner<'_> {
 
 impl Job<'_> {
     /// Keeps what was seen of it besides its rows, if anything was to be kept.
-    pub(super) fn keep(&self, seen: Seen) {
+    pub(super) fn keep(&self, observed: ObservedBlock) {
         if let Some(inspection) = self.inspection {
             let block = Whose {
                 study: self.study,
@@ -429,7 +429,7 @@ impl Job<'_> {
                 cell: self.cell,
                 arm: &self.arm.arm.label,
             };
-            inspection.keep(&block, seen);
+            inspection.keep(&block, observed);
         }
     }
 
@@ -455,10 +455,10 @@ impl Job<'_> {
     }
 
     /// What is to be kept of it besides its part.
-    pub(super) fn asked(&self) -> Asked {
+    pub(super) fn retention(&self) -> Retention {
         let inspection = self.inspection;
-        inspection.map_or_else(Asked::default, |inspection| {
-            inspection.asked(&self.connections)
+        inspection.map_or_else(Retention::default, |inspection| {
+            inspection.retention(&self.connections)
         })
     }
 

@@ -69,7 +69,7 @@ impl Scratch {
 
 fn sweep_once(parent: &Path) {
     let mut swept = SWEPT.lock().unwrap_or_else(PoisonError::into_inner);
-    if !swept.iter().any(|known| known == parent) {
+    if !swept.iter().any(|other| other == parent) {
         swept.push(parent.to_owned());
         sweep(parent, OLD);
     }

@@ -111,8 +111,8 @@ impl Shortcuts {
         }
     }
 
-    /// The timer that is set, if that is known without asking.
-    pub(crate) fn known<T>(self, alarm: Option<T>) -> Option<T> {
+    /// The timer that was set last, if the kernel need not be asked for it.
+    pub(crate) fn remembered<T>(self, alarm: Option<T>) -> Option<T> {
         alarm.filter(|_| self == Shortcuts::Taken)
     }
 }

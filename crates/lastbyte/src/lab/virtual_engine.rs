@@ -27,7 +27,7 @@ use nix::unistd::Pid;
 use super::calibration::Calibration;
 use super::cores::available_cpus;
 use super::guest::{self, GuestJob, Provenance};
-use super::inspection::Seen;
+use super::inspection::ObservedBlock;
 use super::lock::lock;
 use super::runner::{BlockError, Engine, Job};
 use super::scratch::Scratch;
@@ -66,7 +66,7 @@ const PLACES: &str = "/tmp";
 const INIT_LINK: &str = "init";
 const JOB_LINK: &str = "job";
 /// Lines of the console that are kept to tell why a guest died.
-const KEPT_LINES: usize = 100;
+const RETAINED_LINES: usize = 100;
 
 /// What this machine grants guests, each of which may use 256 MB.
 ///
@@ -183,9 +183,9 @@ impl VirtualEngine {
     /// What an arm costs. Workers wait for each other: the first one measures, alone, and all blocks of a sample have
     /// the same costs.
     fn calibrated(&self, arm: &PreparedArm) -> Result<CpuCosts, BlockError> {
-        let mut known = lock(&self.costs);
+        let mut costs = lock(&self.costs);
         Ok(
-            match known.entry((arm.arm.label.clone(), arm.arm.resumption.name())) {
+            match costs.entry((arm.arm.label.clone(), arm.arm.resumption.name())) {
                 Entry::Occupied(costs) => *costs.get(),
                 Entry::Vacant(unknown) => {
                     let calibration = Calibration::load_or_measure(arm, &self.cache);
@@ -251,7 +251,7 @@ impl VirtualEngine {
         }
         let write = || -> io::Result<()> {
             fs::write(folder.join(guest::JOB), serde_json::to_vec(&guest_job)?)?;
-            fs::write(folder.join(guest::ASKED), job.asked().to_bytes())?;
+            fs::write(folder.join(guest::RETENTION), job.retention().to_bytes())?;
             fs::write(
                 folder.join(guest::PROVENANCE),
                 serde_json::to_vec(&provenance)?,
@@ -365,7 +365,7 @@ impl VirtualEngine {
         drop(sender);
 
         let mut console = VecDeque::new();
-        let mut said = None;
+        let mut reported = None;
         let mut sign = Instant::now();
         let cut_short = loop {
             if interrupt.load(Ordering::Relaxed) {
@@ -377,13 +377,13 @@ impl VirtualEngine {
                     let word = line.trim().strip_prefix(guest::PREFIX).map(str::trim);
                     match word.map(|word| word.split_once(' ').unwrap_or((word, ""))) {
                         Some((guest::ALIVE, _)) => {}
-                        Some((guest::DONE, _)) => said = Some(Fate::Done),
+                        Some((guest::DONE, _)) => reported = Some(Fate::Done),
                         Some((guest::FAILED, reason)) => {
-                            said = Some(Fate::Failed(reason.to_owned()));
+                            reported = Some(Fate::Failed(reason.to_owned()));
                         }
                         _ => {
                             console.push_back(line);
-                            if console.len() > KEPT_LINES {
+                            if console.len() > RETAINED_LINES {
                                 console.pop_front();
                             }
                         }
@@ -408,7 +408,7 @@ impl VirtualEngine {
         }
         let status = child.wait()?;
         Ok(cut_short
-            .or(said)
+            .or(reported)
             .unwrap_or_else(|| Fate::Failed(death(status, console.make_contiguous(), memory))))
     }
 }
@@ -552,8 +552,8 @@ impl Engine for VirtualEngine {
                 None => Err(BlockError::Failed(reason)),
             },
             Fate::Done => {
-                if !job.asked().is_nothing() {
-                    job.keep(seen(&folder).map_err(BlockError::Write)?);
+                if !job.retention().is_nothing() {
+                    job.keep(read_observed(&folder).map_err(BlockError::Write)?);
                 }
                 if job.cell.page.is_some() {
                     (job.keep_loads(&folder.join(guest::LOADS))).map_err(BlockError::Write)?;
@@ -721,11 +721,11 @@ fn names_files(experiment: &Experiment) -> bool {
 }
 
 /// What a guest has left besides its part.
-fn seen(folder: &Path) -> io::Result<Seen> {
-    let seen = fs::read(folder.join(guest::SEEN))?;
-    Ok(Seen {
+fn read_observed(folder: &Path) -> io::Result<ObservedBlock> {
+    let observed = fs::read(folder.join(guest::OBSERVED))?;
+    Ok(ObservedBlock {
         notes: fs::read(folder.join(guest::NOTES))?,
-        ..serde_json::from_slice(&seen)?
+        ..serde_json::from_slice(&observed)?
     })
 }
 
@@ -740,29 +740,29 @@ impl Drop for Removed<'_> {
 
 /// Why a guest died without a word.
 fn death(status: ExitStatus, console: &[String], memory: Bytes) -> String {
-    let said = |what: &str| console.iter().find(|line| line.contains(what));
+    let line_with = |what: &str| console.iter().find(|line| line.contains(what));
     // The kernel says the first, the standard library the second.
-    if said("Out of memory")
-        .or(said("memory allocation of"))
+    if line_with("Out of memory")
+        .or(line_with("memory allocation of"))
         .is_some()
     {
         return "its guest ran out of memory".to_owned();
     }
     // SIGBUS: a page of the guest's memory, which is a file, can't be had.
-    if status.signal() == Some(7) || said("Bus error").is_some() {
+    if status.signal() == Some(7) || line_with("Bus error").is_some() {
         return format!(
             "its guest could not get memory: free some, or make {SHARED_MEMORY} larger (it uses up to {} MB for each \
              processor)",
             memory.0 >> 20
         );
     }
-    if let Some(panic) = said("panicked at") {
+    if let Some(panic) = line_with("panicked at") {
         return format!(
             "Lastbyte panicked in its guest, please report it: {}",
             panic.trim()
         );
     }
-    if let Some(panic) = said("Kernel panic") {
+    if let Some(panic) = line_with("Kernel panic") {
         let panic = panic
             .split_once("Kernel panic")
             .map_or("", |(_, rest)| rest);

@@ -138,7 +138,7 @@ struct Visiting {
     visit: Visit,
     step: Step,
     /// What is open, and until when: commands by number.
-    asked: BTreeMap<u64, (&'static str, Duration)>,
+    pending: BTreeMap<u64, (&'static str, Duration)>,
     context: Option<String>,
     target: Option<String>,
     session: Option<String>,
@@ -208,7 +208,7 @@ impl Browser {
         self.visit = Some(Visiting {
             visit,
             step: Step::Preparing,
-            asked: BTreeMap::new(),
+            pending: BTreeMap::new(),
             context: None,
             target: None,
             session: None,
@@ -273,7 +273,7 @@ impl Browser {
     #[must_use]
     pub fn wake(&self) -> Option<Duration> {
         let visiting = self.visit.as_ref()?;
-        let answers = visiting.asked.values().map(|(_, until)| *until);
+        let answers = visiting.pending.values().map(|(_, until)| *until);
         let of_step = match visiting.step {
             Step::Loading | Step::Warming => visiting.is_loaded().then(|| visiting.quiet_at()),
             Step::Resting(until) => Some(until),
@@ -291,7 +291,7 @@ impl Browser {
         let Some(visiting) = &mut self.visit else {
             return;
         };
-        let late = visiting.asked.values().find(|(_, until)| *until <= now);
+        let late = visiting.pending.values().find(|(_, until)| *until <= now);
         if let Some((command, _)) = late {
             let failure = Failure::Hung {
                 command: (*command).to_owned(),
@@ -343,7 +343,7 @@ impl Browser {
         self.outgoing.push(0);
         if let Some(visiting) = &mut self.visit {
             let until = now.saturating_add(visiting.visit.patience);
-            visiting.asked.insert(self.last_id, (method, until));
+            visiting.pending.insert(self.last_id, (method, until));
         }
     }
 
@@ -361,7 +361,7 @@ impl Browser {
         let Some(visiting) = &mut self.visit else {
             return;
         };
-        let Some((command, _)) = visiting.asked.remove(&id) else {
+        let Some((command, _)) = visiting.pending.remove(&id) else {
             return;
         };
         if let Some(problem) = message["error"]["message"].as_str() {
@@ -459,9 +459,9 @@ impl Browser {
         let url = visiting.visit.url.clone();
         self.tell("Page.navigate", json!({ "url": url }), now);
         if let Some(visiting) = &mut self.visit {
-            visiting.asked.remove(&self.last_id);
+            visiting.pending.remove(&self.last_id);
             visiting
-                .asked
+                .pending
                 .insert(self.last_id, ("Page.navigate", Duration::MAX));
         }
     }
@@ -536,7 +536,7 @@ impl Browser {
                 // The end of the trace is no answer, but is awaited like one.
                 if let Some(visiting) = &mut self.visit {
                     let until = now.saturating_add(visiting.visit.patience);
-                    visiting.asked.insert(0, ("Tracing.end", until));
+                    visiting.pending.insert(0, ("Tracing.end", until));
                 }
             }
         }
@@ -581,7 +581,7 @@ impl Browser {
             return;
         };
         visiting.step = Step::Leaving;
-        visiting.asked.clear();
+        visiting.pending.clear();
         match visiting.context.clone() {
             None => self.left(),
             Some(context) => {

@@ -131,29 +131,29 @@ struct Recording {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Entry {
-    #[serde(default, deserialize_with = "if_known")]
+    #[serde(default, deserialize_with = "if_valid")]
     pageref: Option<String>,
     started_date_time: String,
     /// Not everybody writes it; -1 is HAR's word for what is not known.
     time: Option<f64>,
-    request: Asked,
+    request: SentRequest,
     response: Answered,
     /// With comments, as HAR allows anywhere.
     #[serde(default, deserialize_with = "or_default")]
     timings: HashMap<String, Extra<f64>>,
-    #[serde(default, rename = "_initiator", deserialize_with = "if_known")]
+    #[serde(default, rename = "_initiator", deserialize_with = "if_valid")]
     initiator: Option<Initiator>,
-    #[serde(default, rename = "_priority", deserialize_with = "if_known")]
+    #[serde(default, rename = "_priority", deserialize_with = "if_valid")]
     priority: Option<String>,
-    #[serde(default, rename = "_resourceType", deserialize_with = "if_known")]
+    #[serde(default, rename = "_resourceType", deserialize_with = "if_valid")]
     resource_type: Option<String>,
     /// What [`of_page`](super::of_page) writes of what times and priorities have said.
-    #[serde(default, rename = "_loading", deserialize_with = "if_known")]
+    #[serde(default, rename = "_loading", deserialize_with = "if_valid")]
     loading: Option<String>,
 }
 
 #[derive(Deserialize)]
-struct Asked {
+struct SentRequest {
     method: String,
     url: String,
     #[serde(default, deserialize_with = "or_default")]
@@ -200,24 +200,24 @@ struct Content {
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Extra<T> {
-    Known(T),
-    Unknown(IgnoredAny),
+    Valid(T),
+    Other(IgnoredAny),
 }
 
 impl<T> Extra<T> {
-    fn known(self) -> Option<T> {
+    fn valid(self) -> Option<T> {
         match self {
-            Extra::Known(known) => Some(known),
-            Extra::Unknown(_) => None,
+            Extra::Valid(valid) => Some(valid),
+            Extra::Other(_) => None,
         }
     }
 }
 
 /// What has this form; none of another one.
-fn if_known<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+fn if_valid<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
     field: D,
 ) -> Result<Option<T>, D::Error> {
-    Ok(Extra::deserialize(field)?.known())
+    Ok(Extra::deserialize(field)?.valid())
 }
 
 /// What is not known is `null` for some.
@@ -429,7 +429,9 @@ pub fn read(har: &[u8]) -> Result<Recorded, HarError> {
             counted(cached, "resource")
         ));
     }
-    let unknown = entries.iter().filter(|entry| entry.known_body().is_none());
+    let unknown = entries
+        .iter()
+        .filter(|entry| entry.reported_body().is_none());
     let unknown = unknown.count();
     if unknown == entries.len() {
         return Err(HarError::NoSizes);
@@ -526,7 +528,7 @@ fn checked(place: usize, entry: &Entry) -> Result<Timestamp, HarError> {
     if let Some(time) = entry.time.filter(|time| *time < 0.0 && *time != UNKNOWN) {
         return Err(wrong("a time", format!("{time} ms")));
     }
-    let known = [
+    let parts = [
         ("blocked", "blocked"),
         ("dns", "dns"),
         ("connect", "connect"),
@@ -535,7 +537,7 @@ fn checked(place: usize, entry: &Entry) -> Result<Timestamp, HarError> {
         ("wait", "wait"),
         ("receive", "receive"),
     ];
-    for (name, what) in known {
+    for (name, what) in parts {
         let time = entry.timing(name).unwrap_or(0.0);
         if time < 0.0 && time != UNKNOWN {
             return Err(wrong(what, format!("{time} ms")));
@@ -584,8 +586,8 @@ impl Entry {
 
     fn timing(&self, name: &str) -> Option<f64> {
         match self.timings.get(name)? {
-            Extra::Known(time) => Some(*time),
-            Extra::Unknown(_) => None,
+            Extra::Valid(time) => Some(*time),
+            Extra::Other(_) => None,
         }
     }
 
@@ -646,11 +648,11 @@ impl Entry {
 
     /// The body's bytes on the wire: 0 where they are unknown.
     fn body(&self) -> Bytes {
-        Bytes(self.known_body().unwrap_or(0))
+        Bytes(self.reported_body().unwrap_or(0))
     }
 
     /// The same, where they are known.
-    fn known_body(&self) -> Option<u64> {
+    fn reported_body(&self) -> Option<u64> {
         let Answered {
             body_size,
             transfer_size,
@@ -775,8 +777,8 @@ fn resources(
     for (place, entry) in entries.iter().enumerate() {
         let url = bare(&entry.request.url);
         let own = origin(url);
-        let known = origins.iter().position(|known| *known == own);
-        let number = known.unwrap_or_else(|| {
+        let listed = origins.iter().position(|listed| *listed == own);
+        let number = listed.unwrap_or_else(|| {
             origins.push(own);
             origins.len() - 1
         });
@@ -837,7 +839,7 @@ fn resources(
             observed: Some(Observed {
                 line,
                 priority: entry.priority(),
-                asked: entry.asked(),
+                asked: entry.urgency(),
                 is_cors: entry.is_cors() && has_attribute && !is_same_origin,
                 response: match kind {
                     Kind::Redirect => None,

@@ -72,8 +72,8 @@ pub fn of_page(page: &Page) -> String {
         let cors = observed.is_cors.then_some(("sec-fetch-mode", "cors"));
         let asked = observed.asked.map(|asked| ("priority", urgency(asked)));
         let asked: Vec<Value> = cors.into_iter().chain(asked).map(header).collect();
-        let kept = observed.caching.map(cache_fields);
-        let kept = kept.map(|fields| {
+        let caching = observed.caching.map(cache_fields);
+        let caching = caching.map(|fields| {
             let fields = fields.iter();
             let fields = fields.map(|(name, value)| header((name, value.as_str())));
             fields.collect::<Vec<Value>>()
@@ -85,7 +85,7 @@ pub fn of_page(page: &Page) -> String {
             "response": {
                 "status": status,
                 "redirectURL": leads,
-                "headers": kept,
+                "headers": caching,
                 "content": { "size": resource.body.0, "mimeType": media_type(resource.kind) },
                 "bodySize": resource.body.0,
                 "_transferSize": observed.response.map_or(-1.0, |bytes| bytes.0 as f64),
@@ -268,9 +268,9 @@ fn timings(request: &Request, end: Duration) -> Value {
     let wait = request.sent.zip(request.first_byte).map_or(0.0, span);
     let receive = span((request.first_byte.unwrap_or(request.start), end));
     let whole = span((request.start, end));
-    let told = dns.unwrap_or(0.0) + connect.unwrap_or(0.0) + wait + receive;
+    let stated = dns.unwrap_or(0.0) + connect.unwrap_or(0.0) + wait + receive;
     // What is left was spent waiting for a connection, or for the browser.
-    let blocked = (whole - told).max(0.0);
+    let blocked = (whole - stated).max(0.0);
     json!({
         "blocked": blocked,
         "dns": dns.unwrap_or(-1.0),

@@ -35,7 +35,7 @@ impl Written<'_> {
         let holds_up = found.iter().rposition(Found::is_of_head);
         let largest = found
             .iter()
-            .filter(|one| one.is_seen())
+            .filter(|one| one.is_on_screen())
             .map(|one| one.bytes);
         let largest = largest.max();
         let mut parts = Parts::default();
@@ -48,7 +48,7 @@ impl Written<'_> {
         for (nth, one) in found.iter().enumerate() {
             match one.kind {
                 Kind::Image if one.loading != Loading::Inserted => {
-                    let image = one.image(one.is_seen() && Some(one.bytes) == largest);
+                    let image = one.image(one.is_on_screen() && Some(one.bytes) == largest);
                     if holds_up.is_some_and(|last| last > nth) {
                         let (url, attributes) = (&one.url, one.attributes());
                         parts.push(&format!(
@@ -150,7 +150,7 @@ impl Found {
     }
 
     /// Whether it is a picture on the screen: one that became urgent because of where it was, or of which nothing is known.
-    pub(super) fn is_seen(&self) -> bool {
+    pub(super) fn is_on_screen(&self) -> bool {
         let asked = self.observed.and_then(|observed| observed.asked);
         let was_less = asked.is_none_or(|asked| asked < Priority::High);
         let is_urgent = self
@@ -211,14 +211,14 @@ impl Found {
         let attributes = self.attributes();
         let (width, height) = self.area();
         let spot = match self.loading {
-            Loading::Lazy if !self.is_seen() => "loading=lazy class=l".to_owned(),
-            Loading::Lazy => format!("loading=lazy {}", self.seen_at()),
+            Loading::Lazy if !self.is_on_screen() => "loading=lazy class=l".to_owned(),
+            Loading::Lazy => format!("loading=lazy {}", self.screen_place()),
             _ if is_largest => {
                 return format!(
                     "<img src={url}{attributes} class=v style=top:300px width=1000 height=400>"
                 );
             }
-            _ if self.is_seen() => self.seen_at(),
+            _ if self.is_on_screen() => self.screen_place(),
             _ => "class=b".to_owned(),
         };
         format!("<img src={url}{attributes} {spot} width={width} height={height}>")
@@ -234,7 +234,7 @@ impl Found {
     }
 
     /// A place on the screen, in two rows of eight.
-    fn seen_at(&self) -> String {
+    fn screen_place(&self) -> String {
         let (left, top) = (self.place % 8 * 160, self.place / 8 % 2 * 120);
         format!("class=v style=left:{left}px;top:{top}px")
     }
@@ -278,7 +278,7 @@ impl Found {
     }
 
     /// A statement that has an element, `e`, asked for as it was.
-    pub(super) fn as_asked(&self) -> String {
+    pub(super) fn request_settings(&self) -> String {
         let mut all = String::new();
         let Some(observed) = self.observed else {
             return all;
@@ -290,7 +290,7 @@ impl Found {
             let _ = write!(all, "e.fetchPriority=\"{hint}\";");
         }
         if self.kind == Kind::Image {
-            let place = match self.is_seen() {
+            let place = match self.is_on_screen() {
                 true => "top:0",
                 false => "top:2000px",
             };

@@ -117,8 +117,8 @@ impl Frames {
 /// A text (RFC 7541, 5.2) of less than 127 bytes, in the code or as it is, whichever is shorter.
 fn text(text: &str) -> u64 {
     let bits = |letter: char| {
-        let known = CODE.iter().find(|(letters, _)| letters.contains(letter));
-        known.map_or(13, |(_, bits)| *bits)
+        let code = CODE.iter().find(|(letters, _)| letters.contains(letter));
+        code.map_or(13, |(_, bits)| *bits)
     };
     let coded = text.chars().map(bits).sum::<usize>().div_ceil(8);
     1 + coded.min(text.len()) as u64

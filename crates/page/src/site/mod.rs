@@ -40,7 +40,7 @@ pub struct Answer {
     /// Fields of the response: `content-type` first, in small letters.
     pub fields: Vec<(String, String)>,
     /// The body, or where the browser is sent on to.
-    pub asked: Asked,
+    pub content: Content,
     /// Whether the response was recorded. Then fields are all that is here, and each is a literal (RFC 7541, 6.2), as long whatever the
     /// connection had before; and with an `etag` among them, who asks whether that has changed is told that it has not (304).
     pub is_recorded: bool,
@@ -48,7 +48,7 @@ pub struct Answer {
 
 /// What is behind a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Asked {
+pub enum Content {
     /// Status 200 and a body.
     Body(Vec<u8>),
     /// Status 302 and this in `location`.
@@ -115,16 +115,16 @@ impl Site {
                 place,
                 body: body.unwrap_or(0),
             };
-            let asked = match resource.kind {
-                Kind::Document => Asked::Body(written.document()),
-                Kind::Style => Asked::Body(written.style()),
-                Kind::Script => Asked::Body(written.script()),
-                Kind::Fetch => Asked::Body(written.data()),
-                Kind::Image => Asked::Body(image::png(place, written.size())),
-                Kind::Font => Asked::Body(font::truetype(written.size())),
-                Kind::Redirect => Asked::Elsewhere(written.target()),
+            let content = match resource.kind {
+                Kind::Document => Content::Body(written.document()),
+                Kind::Style => Content::Body(written.style()),
+                Kind::Script => Content::Body(written.script()),
+                Kind::Fetch => Content::Body(written.data()),
+                Kind::Image => Content::Body(image::png(place, written.size())),
+                Kind::Font => Content::Body(font::truetype(written.size())),
+                Kind::Redirect => Content::Elsewhere(written.target()),
             };
-            if let Asked::Body(made) = &asked
+            if let Content::Body(made) = &content
                 && (body.is_none() || made.len() > written.size())
             {
                 let bytes = match whole {
@@ -138,7 +138,7 @@ impl Site {
                 origin: usize::from(resource.origin),
                 path: text::path(page, place),
                 fields,
-                asked,
+                content,
                 is_recorded: resource.observed.is_some(),
             });
         }
@@ -226,7 +226,7 @@ fn recorded_fields(page: &Page, place: usize) -> Vec<(String, String)> {
     all.extend(media_type(*kind).map(|value| ("content-type", value.to_owned())));
     match observed.and_then(|observed| observed.caching) {
         Some(caching) => all.extend(cache_fields(caching)),
-        None => all.push(("cache-control", usually_kept(*kind).to_owned())),
+        None => all.push(("cache-control", usual_caching(*kind).to_owned())),
     }
     if is_shared(page, place) {
         all.push(("access-control-allow-origin", "*".to_owned()));
@@ -260,7 +260,7 @@ pub(crate) fn cache_fields(caching: Caching) -> Vec<(&'static str, String)> {
 fn fields(kind: Kind) -> Vec<(String, String)> {
     let of_kind = media_type(kind).map(|value| ("content-type", value));
     let for_all = [
-        ("cache-control", usually_kept(kind)),
+        ("cache-control", usual_caching(kind)),
         ("access-control-allow-origin", "*"),
         ("timing-allow-origin", "*"),
     ];
@@ -270,7 +270,7 @@ fn fields(kind: Kind) -> Vec<(String, String)> {
 }
 
 /// For how long what a page is made of is kept, if nothing else is reported.
-fn usually_kept(kind: Kind) -> &'static str {
+fn usual_caching(kind: Kind) -> &'static str {
     match kind {
         Kind::Document | Kind::Fetch | Kind::Redirect => "no-store",
         Kind::Style | Kind::Script | Kind::Image | Kind::Font => {

@@ -248,20 +248,20 @@ impl Found {
     /// A statement that asks for it.
     pub(super) fn javascript(&self) -> String {
         let Found { place, url, .. } = self;
-        let (asked, options) = (self.as_asked(), self.options());
+        let (settings, options) = (self.request_settings(), self.options());
         match self.kind {
             Kind::Fetch => format!("fetch(\"{url}\"{options}).then(r=>r.text());"),
             Kind::Font => format!("new FontFace(\"f{place}\",\"url({url})\").load();"),
             Kind::Image => format!(
-                "{{let e=new Image(240,160);{asked}e.src=\"{url}\";(document.body||document.head).append(e)}}"
+                "{{let e=new Image(240,160);{settings}e.src=\"{url}\";(document.body||document.head).append(e)}}"
             ),
             Kind::Script => {
                 format!(
-                    "{{let e=document.createElement(\"script\");{asked}e.src=\"{url}\";document.head.append(e)}}"
+                    "{{let e=document.createElement(\"script\");{settings}e.src=\"{url}\";document.head.append(e)}}"
                 )
             }
             Kind::Style => format!(
-                "{{let e=document.createElement(\"link\");{asked}e.rel=\"stylesheet\";e.href=\"{url}\";document.head.append(e)}}"
+                "{{let e=document.createElement(\"link\");{settings}e.rel=\"stylesheet\";e.href=\"{url}\";document.head.append(e)}}"
             ),
             Kind::Document => format!(
                 "{{let e=document.createElement(\"iframe\");e.src=\"{url}\";(document.body||document.documentElement).append(e)}}"

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use lastbyte_link::Bytes;
 use lastbyte_page::cdp::{Cache, Codec, Failure, Frames, Load, Source, Tasks, Visit};
-use lastbyte_page::{Answer, Asked, Kind, Loading, Named, Page, Resource, Site, har};
+use lastbyte_page::{Answer, Content, Kind, Loading, Named, Page, Resource, Site, har};
 
 use driver::{Chromium, listen, names, serve};
 
@@ -316,19 +316,19 @@ fn whatever_finds_something_finds_it_in_the_browser() {
 }
 
 /// A site of one document, and whatever else.
-fn hand_made(document: &str, more: Vec<(&str, Asked)>) -> Site {
+fn hand_made(document: &str, more: Vec<(&str, Content)>) -> Site {
     let document = format!("<!doctype html><link rel=icon href=data:,>{document}");
-    let mut answers = vec![("/", Asked::Body(document.into_bytes()))];
+    let mut answers = vec![("/", Content::Body(document.into_bytes()))];
     answers.extend(more);
     let answers = answers
         .into_iter()
         .enumerate()
-        .map(|(resource, (path, asked))| Answer {
+        .map(|(resource, (path, content))| Answer {
             resource,
             origin: 0,
             path: path.to_owned(),
             fields: vec![("content-type".to_owned(), "text/html".to_owned())],
-            asked,
+            content,
             is_recorded: false,
         });
     Site {
@@ -377,7 +377,7 @@ fn made_up_pictures_and_fonts_are_pictures_and_fonts() {
             false => format!("e=new FontFace('f','url({path})');e.load()"),
         };
         document += &format!("{checked}.then(()=>fetch('/good?{path}'),()=>fetch('/bad?{path}'));");
-        more.push((path, answer.asked.clone()));
+        more.push((path, answer.content.clone()));
     }
     document += "</script>";
     let url = served_by_hand(hand_made(&document, more.clone()));
@@ -415,7 +415,7 @@ fn a_page_that_can_not_be_loaded_is_told_and_the_browser_goes_on() {
     let blank = served_by_hand(hand_made("<title>blank</title>", Vec::new()));
     let endless = served_by_hand(hand_made(
         "<p>text<img src=/endless>",
-        vec![("/endless", Asked::Elsewhere("nowhere".to_owned()))],
+        vec![("/endless", Content::Elsewhere("nowhere".to_owned()))],
     ));
     let missing = format!("{good}missing");
     let timeout = Duration::from_secs(3);

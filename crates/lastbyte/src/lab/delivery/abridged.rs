@@ -21,7 +21,7 @@ impl Mechanism for Abridged {
         Ok(tls::Delivery::Abridged { server, client })
     }
 
-    fn asked(&self, chain: &Chain) -> Result<tls::Delivery, String> {
+    fn configure(&self, chain: &Chain) -> Result<tls::Delivery, String> {
         let listing = |path: Option<&Path>| match path {
             Some(path) => read(path),
             None => our_own(chain),
@@ -37,12 +37,12 @@ impl Mechanism for Abridged {
 const MAX_LIST: u64 = 32 << 20;
 
 fn read(path: &Path) -> Result<Listing, String> {
-    let told = |error: &dyn ToString| {
+    let problem = |error: &dyn ToString| {
         let error = error.to_string();
         format!("its list of certificates, {}: {error}", path.display())
     };
-    let pem = lastbyte_files::read(path, MAX_LIST).map_err(|error| told(&error))?;
-    Listing::from_pem(&pem).map_err(|error| told(&error))
+    let pem = lastbyte_files::read(path, MAX_LIST).map_err(|error| problem(&error))?;
+    Listing::from_pem(&pem).map_err(|error| problem(&error))
 }
 
 /// CAs that nobody has heard of, besides those of a chain.

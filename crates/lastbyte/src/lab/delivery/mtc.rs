@@ -27,7 +27,7 @@ impl Mechanism for Mtc {
         })))
     }
 
-    fn asked(&self, chain: &Chain) -> Result<tls::Delivery, String> {
+    fn configure(&self, chain: &Chain) -> Result<tls::Delivery, String> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let now = UnixTime(now.map_or(0, |since| since.as_secs()));
         let key = chain.key().public_key_to_der().map_err(to_line)?;
@@ -81,7 +81,7 @@ fn relying_party(mtc: &Mtc, sample: &Sample, keys: &[SigningKey]) -> Result<Rely
     }
     authority.require(Group::all(keys.iter().map(|key| key.id().clone())));
     if let crate::study::Form::Landmark = mtc.form {
-        for landmark in sample.landmarks().known() {
+        for landmark in sample.landmarks().all() {
             if !(1..=mtc.last_held()).contains(&landmark.number) {
                 continue;
             }

@@ -8,7 +8,7 @@ use lastbyte_pki::Store;
 use super::network::Network;
 use super::{GuestJob, drain, mount_memory};
 use crate::lab::luck::link_seed;
-use crate::lab::pages::{self, Computing, Programs, Seen, Stage, Timing};
+use crate::lab::pages::{self, Computing, ObservedPacket, Programs, Stage, Timing};
 use crate::lab::starts::{self, Starts};
 use crate::lab::surroundings::{Sides, Sockets};
 use crate::lab::sys::memory::PLACES;
@@ -87,14 +87,14 @@ pub(super) fn run(
         };
         // Tasks take no time here.
         let load = stage.load(Tasks::Untraced, &mut begins, progress)?;
-        let (seen, unseen) = match &ring {
+        let (observed, unseen) = match &ring {
             Some(ring) => {
                 ring.stop().map_err(LabError::Configure)?;
                 (Some(ring.packets()), ring.unseen())
             }
             None => (None, 0),
         };
-        let seen = seen.into_iter().flatten().map(|packet| Seen {
+        let observed = observed.into_iter().flatten().map(|packet| ObservedPacket {
             at: packet.at,
             point: match packet.direction {
                 // What comes in from the client was sent by it.
@@ -103,11 +103,11 @@ pub(super) fn run(
             },
             bytes: packet.bytes,
         });
-        let seen: Vec<Seen<'_>> = seen.collect();
+        let observed: Vec<ObservedPacket<'_>> = observed.collect();
         let keys = stage.fresh_keys();
         let (row, loaded) = stage
             .reader()
-            .told(index, job.block, load, &seen, unseen, &keys);
+            .read(index, job.block, load, &observed, unseen, &keys);
         rows.push(row);
         loads.push(loaded);
         progress();

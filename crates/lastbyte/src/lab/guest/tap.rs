@@ -9,7 +9,7 @@ use lastbyte_link::Side;
 
 use super::network::Network;
 use crate::lab::LabError;
-use crate::lab::inspection::{Fates, Seen, expected_packets};
+use crate::lab::inspection::{Fates, ObservedBlock, expected_packets};
 use crate::lab::sys::memory::PLACES;
 use crate::lab::sys::ring::{Direction, PacketRing};
 use crate::study::{Cell, Gso};
@@ -71,7 +71,7 @@ impl Tap {
     }
 
     /// What it has seen.
-    pub(super) fn close(self) -> io::Result<Seen> {
+    pub(super) fn close(self) -> io::Result<ObservedBlock> {
         self.stop()?;
         let closed = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
         let mut notes = Vec::new();
@@ -96,7 +96,7 @@ impl Tap {
                 notes.truncate(noted.unwrap_or(length));
             }
         }
-        Ok(Seen {
+        Ok(ObservedBlock {
             notes,
             since: 0,
             closed: closed.map_or(0, |closed| closed.as_nanos() as u64),

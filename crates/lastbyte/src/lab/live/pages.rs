@@ -16,7 +16,7 @@ use crate::lab::cores::{available_cpus, keep_awake, take_core};
 use crate::lab::emulator::{Emulator, EmulatorReport};
 use crate::lab::inspection::Tap;
 use crate::lab::luck::link_seed;
-use crate::lab::pages::{self, Computing, Finder, PageError, Seen, Stage, Timing};
+use crate::lab::pages::{self, Computing, Finder, ObservedPacket, PageError, Stage, Timing};
 use crate::lab::runner::Job;
 use crate::lab::shared::Shared;
 use crate::lab::surroundings::{Host, SERVERS, Sockets, Surroundings, client_address, client_slot};
@@ -114,36 +114,37 @@ pub(super) fn measure(job: &Job<'_>, programs: &Finder) -> Result<Option<PageBlo
     let Some((reader, loads, cpu)) = loaded else {
         return Ok(None);
     };
-    let (notes, unseen) =
-        (emulator.seen.take()).map_or((Vec::new(), 0), |seen| (seen.notes, seen.unseen));
+    let (notes, unseen) = (emulator.observed.take()).map_or((Vec::new(), 0), |observed| {
+        (observed.notes, observed.unseen)
+    });
     let packets: Vec<Packet> = Records(&notes).collect();
     let mut rows = Vec::new();
-    let mut kept = Vec::new();
+    let mut finished = Vec::new();
     for ((slot, index), (load, keys, counts)) in (0..).zip(job.connections.clone()).zip(loads) {
-        let counts = |seen: &Seen<'_>| {
+        let counts = |observed: &ObservedPacket<'_>| {
             let is_then = counts
                 .as_ref()
-                .is_some_and(|counts| counts.contains(&seen.at));
-            is_then && seen.client().and_then(client_slot) == Some(slot)
+                .is_some_and(|counts| counts.contains(&observed.at));
+            is_then && observed.client().and_then(client_slot) == Some(slot)
         };
-        let seen = packets.iter().map(|packet| Seen {
+        let observed = packets.iter().map(|packet| ObservedPacket {
             at: packet.at,
             point: packet.point,
             bytes: &packet.bytes,
         });
-        let seen: Vec<Seen<'_>> = seen.filter(counts).collect();
-        let (mut row, loaded) = reader.told(index, job.id.block, load, &seen, unseen, &keys);
+        let observed: Vec<ObservedPacket<'_>> = observed.filter(counts).collect();
+        let (mut row, loaded) = reader.read(index, job.id.block, load, &observed, unseen, &keys);
         row.lateness.link = emulator
             .latest
             .get(slot as usize)
             .copied()
             .unwrap_or_default();
         rows.push(row);
-        kept.push(loaded);
+        finished.push(loaded);
     }
     Ok(Some(PageBlock {
         rows,
-        loads: kept,
+        loads: finished,
         emulator,
         cpu,
         versions: programs.versions.clone(),

@@ -154,7 +154,7 @@ fn trust(programs: &BrowserPrograms, origins: &[Origin], home: &Path) -> Result<
     certutil(&["-N", "--empty-password"])?;
     let mut roots: Vec<&X509> = Vec::new();
     for root in origins.iter().map(|origin| origin.chain.root()) {
-        if roots.iter().any(|known| known.as_ref() == root.as_ref()) {
+        if roots.iter().any(|other| other.as_ref() == root.as_ref()) {
             continue;
         }
         let file = home.join(format!("root{}.pem", roots.len()));
@@ -176,10 +176,10 @@ fn trust(programs: &BrowserPrograms, origins: &[Origin], home: &Path) -> Result<
 
 /// Where each origin is, and that nothing else is anywhere.
 fn names(origins: &[Origin]) -> String {
-    let known = origins
+    let mapped = origins
         .iter()
         .map(|origin| format!("MAP {} {}", origin.name, origin.address));
-    let rules: Vec<String> = known.chain(["MAP * ~NOTFOUND".to_owned()]).collect();
+    let rules: Vec<String> = mapped.chain(["MAP * ~NOTFOUND".to_owned()]).collect();
     rules.join(", ")
 }
 

@@ -19,8 +19,8 @@ pub(super) struct Frames {
 }
 
 impl Http {
-    pub(super) fn of(seen: &Observation) -> Http {
-        match seen.alpn.as_deref() {
+    pub(super) fn of(observation: &Observation) -> Http {
+        match observation.alpn.as_deref() {
             Some("h2") => Http::Two(Frames::default()),
             _ => Http::One,
         }

@@ -32,7 +32,7 @@ use self::programs::BrowserPrograms;
 pub(super) use self::programs::{Finder, Programs};
 use self::servers::Serving;
 use self::turns::{of_network, passages};
-pub(super) use self::wire::Seen;
+pub(super) use self::wire::ObservedPacket;
 use self::wire::{Handshake, ended, had, handshakes};
 use super::process::{Process, StartError};
 use super::surroundings::Sides;
@@ -239,7 +239,7 @@ fn names(chain: &Chain) -> Vec<String> {
     let certificate = chain.certificates().first();
     let others = certificate.and_then(|certificate| certificate.subject_alt_names());
     for name in others.iter().flatten().filter_map(|name| name.dnsname()) {
-        if !name.contains('*') && !names.iter().any(|known| known == name) {
+        if !name.contains('*') && !names.iter().any(|listed| listed == name) {
             names.push(name.to_owned());
         }
     }
@@ -377,7 +377,7 @@ impl<'a> Stage<'a> {
         };
         let programs = [self.server.id(), browser.process.id()];
         let protocol = &mut self.protocol;
-        let mut said = None;
+        let mut line = None;
         let mut began = None;
         let mut cpu = None;
         let mut reads = 0_u32;
@@ -394,7 +394,7 @@ impl<'a> Stage<'a> {
             if !outgoing.is_empty()
                 && let Err(silence) = browser.send(&outgoing)
             {
-                said = said_by(silence);
+                line = last_line(silence);
                 protocol.closed();
             }
             if let Some(outcome) = protocol.outcome() {
@@ -416,13 +416,13 @@ impl<'a> Stage<'a> {
                     protocol.tick(now());
                 }
                 Err(silence) => {
-                    said = said_by(silence);
+                    line = last_line(silence);
                     protocol.closed();
                 }
             }
         };
-        let load = outcome.map_err(|failure| match said {
-            Some(said) => format!("{failure}: {said}"),
+        let load = outcome.map_err(|failure| match line {
+            Some(line) => format!("{failure}: {line}"),
             None => failure.to_string(),
         });
         Ok(Navigation { load, cpu })
@@ -468,12 +468,12 @@ pub(super) struct Reader<'a> {
 impl Reader<'_> {
     /// What a navigation has come to, of which these packets were seen, and these secrets were written. No packet
     /// is missing at the client unless some were `unseen`; where none is seen at the server, computing takes no time.
-    pub(super) fn told(
+    pub(super) fn read(
         &self,
         index: u32,
         block: u32,
         navigation: Navigation,
-        packets: &[Seen<'_>],
+        packets: &[ObservedPacket<'_>],
         unseen: u64,
         keys: &KeyLog,
     ) -> (Row, Loaded) {
@@ -578,19 +578,19 @@ fn answers_at_once(load: &Load) -> bool {
 }
 
 /// How much of the time up to a connection's first response the network took, where packets were seen on both sides of it.
-fn network_time(packets: &[Seen<'_>], connection: &Handshake) -> Option<Duration> {
-    if packets.iter().all(Seen::is_at_client) {
+fn network_time(packets: &[ObservedPacket<'_>], connection: &Handshake) -> Option<Duration> {
+    if packets.iter().all(ObservedPacket::is_at_client) {
         return None;
     }
-    let of_it = |packet: &&Seen<'_>| packet.ends() == Some(connection.ends);
-    let packets: Vec<Seen<'_>> = packets.iter().filter(of_it).copied().collect();
+    let of_it = |packet: &&ObservedPacket<'_>| packet.ends() == Some(connection.ends);
+    let packets: Vec<ObservedPacket<'_>> = packets.iter().filter(of_it).copied().collect();
     of_network(&passages(&packets), connection.responded()?)
 }
 
-fn said_by(silence: Silence) -> Option<String> {
+fn last_line(silence: Silence) -> Option<String> {
     match silence {
         Silence::Late => None,
-        Silence::Ended(said) => Some(said),
+        Silence::Ended(line) => Some(line),
     }
 }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use lastbyte_page::{Answer, Asked, Frames, Framing, Site};
+use lastbyte_page::{Answer, Content, Frames, Framing, Site};
 use lastbyte_pki::private_key_pem;
 use lastbyte_sizes::Group;
 use serde::Serialize;
@@ -175,7 +175,7 @@ fn answers(site: &Site, place: usize) -> impl Iterator<Item = &Answer> {
 fn field<'a>(answer: &'a Answer, name: &str) -> &'a str {
     let mut fields = answer.fields.iter();
     fields
-        .find(|(known, _)| known == name)
+        .find(|(key, _)| key == name)
         .map_or("", |(_, value)| value)
 }
 
@@ -226,10 +226,10 @@ fn nginx(described: &Described<'_>, site: &Site, folder: &Path) -> String {
             let fields = answer.fields.iter().filter(|(name, _)| name != "content-type" && name != "etag");
             let fields = fields.map(|(name, value)| format!("add_header {name} \"{value}\";"));
             let fields = fields.collect::<Vec<_>>().join(" ");
-            let what = match (&answer.asked, answer.path.as_str()) {
-                (Asked::Elsewhere(location), _) => format!("return 302 \"{location}\";"),
-                (Asked::Body(_), "/") => "try_files /index.html =404;".to_owned(),
-                (Asked::Body(_), _) => String::new(),
+            let what = match (&answer.content, answer.path.as_str()) {
+                (Content::Elsewhere(location), _) => format!("return 302 \"{location}\";"),
+                (Content::Body(_), "/") => "try_files /index.html =404;".to_owned(),
+                (Content::Body(_), _) => String::new(),
             };
             format!(
                 "        location = {} {{ types {{ }} default_type \"{}\"; {own} {fields} {what} }}\n",
@@ -293,11 +293,11 @@ fn caddy(described: &Described<'_>, site: &Site, folder: &Path) -> Value {
                 (true, true) => &["Last-Modified", "Accept-Ranges", "Vary"],
                 (true, false) => &["Last-Modified", "Accept-Ranges", "Vary", "Etag"],
             };
-            let body = match &answer.asked {
-                Asked::Elsewhere(location) => json!({
+            let body = match &answer.content {
+                Content::Elsewhere(location) => json!({
                     "handler": "static_response", "status_code": 302, "headers": { "Location": [location] },
                 }),
-                Asked::Body(_) => json!({
+                Content::Body(_) => json!({
                     "handler": "file_server", "root": described.site.join(format!("o{place}")),
                 }),
             };

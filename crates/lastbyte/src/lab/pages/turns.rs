@@ -6,7 +6,7 @@ use std::time::Duration;
 use lastbyte_capture::{Segment, Sighting, pair};
 use lastbyte_link::{Side, TcpPacket, Time};
 
-use super::wire::Seen;
+use super::wire::ObservedPacket;
 
 /// A packet that crossed the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +27,7 @@ enum Holds {
 }
 
 impl Holds {
-    fn of(packet: &Seen<'_>) -> Holds {
+    fn of(packet: &ObservedPacket<'_>) -> Holds {
         let segment = Segment::parse(packet.bytes);
         let is_bare = segment.is_some_and(|segment| {
             segment.payload.is_empty() && segment.header.flags & TcpPacket::SYN == 0
@@ -41,8 +41,8 @@ impl Holds {
 
 /// What crossed, of packets that were seen on both sides of the link, in their order. None of those that were seen on one side
 /// alone.
-pub(super) fn passages(packets: &[Seen<'_>]) -> Vec<Passage> {
-    let sightings: Vec<Sighting<'_>> = packets.iter().map(Seen::sighting).collect();
+pub(super) fn passages(packets: &[ObservedPacket<'_>]) -> Vec<Passage> {
+    let sightings: Vec<Sighting<'_>> = packets.iter().map(ObservedPacket::sighting).collect();
     let pairs = pair(&sightings).into_iter().enumerate();
     let pairs = pairs.filter_map(|(sent, delivered)| Some((delivered?, sent)));
     // As they were delivered.
@@ -93,7 +93,7 @@ mod tests {
     use lastbyte_link::{Side, Time};
 
     use super::{Holds, Passage, of_network, passages};
-    use crate::lab::pages::wire::Seen;
+    use crate::lab::pages::wire::ObservedPacket;
 
     const CLIENT: Side = Side::Client;
     const SERVER: Side = Side::Server;
@@ -194,7 +194,7 @@ mod tests {
             (11, Point::DeliveredToServer, "a"),
             (12, Point::DeliveredToServer, "another's"),
         ];
-        let seen = seen.map(|(at, point, bytes)| Seen {
+        let seen = seen.map(|(at, point, bytes)| ObservedPacket {
             at: Time(at * 1_000_000),
             point,
             bytes: bytes.as_bytes(),

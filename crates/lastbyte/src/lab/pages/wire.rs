@@ -19,7 +19,7 @@ const MOST: u32 = 1 << 18;
 
 /// A packet where it was seen.
 #[derive(Clone, Copy)]
-pub(in crate::lab) struct Seen<'a> {
+pub(in crate::lab) struct ObservedPacket<'a> {
     pub(in crate::lab) at: Time,
     pub(in crate::lab) point: Point,
     /// From the IP header on.
@@ -46,7 +46,7 @@ impl Ends {
     }
 }
 
-impl<'a> Seen<'a> {
+impl<'a> ObservedPacket<'a> {
     /// For who pairs packets: whether the link drops it is not known.
     pub(super) fn sighting(&self) -> Sighting<'a> {
         Sighting {
@@ -162,8 +162,8 @@ impl Stream {
 }
 
 /// All connections, in the order in which they began, read with the secrets in `keys`.
-pub(super) fn handshakes(packets: &[Seen<'_>], keys: &KeyLog) -> Vec<Handshake> {
-    let mut known: BTreeMap<Ends, Streams> = BTreeMap::new();
+pub(super) fn handshakes(packets: &[ObservedPacket<'_>], keys: &KeyLog) -> Vec<Handshake> {
+    let mut connections: BTreeMap<Ends, Streams> = BTreeMap::new();
     for packet in packets.iter().filter(|packet| packet.is_at_client()) {
         let Some(Segment {
             header: tcp,
@@ -174,7 +174,7 @@ pub(super) fn handshakes(packets: &[Seen<'_>], keys: &KeyLog) -> Vec<Handshake> 
             continue;
         };
         let sender = packet.point.sender();
-        let streams = known.entry(Ends::of(&tcp, sender)).or_default();
+        let streams = connections.entry(Ends::of(&tcp, sender)).or_default();
         let stream = match sender {
             Side::Client => &mut streams.client,
             Side::Server => &mut streams.server,
@@ -197,7 +197,7 @@ pub(super) fn handshakes(packets: &[Seen<'_>], keys: &KeyLog) -> Vec<Handshake> 
         }
         streams.observer.sent(sender, &fresh);
     }
-    let found = known.into_iter().filter_map(|(ends, streams)| {
+    let found = connections.into_iter().filter_map(|(ends, streams)| {
         let keys = keys.of_client_random(streams.observer.client_random());
         Some(Handshake {
             ends,

@@ -32,7 +32,7 @@ pub(crate) struct PacketRing {
 
 /// A packet that was seen.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Seen<'a> {
+pub(crate) struct ObservedPacket<'a> {
     /// Since 1970.
     pub(crate) at: Time,
     pub(crate) direction: Direction,
@@ -138,7 +138,7 @@ impl PacketRing {
     }
 
     /// What was seen, in order.
-    pub(crate) fn packets(&self) -> impl Iterator<Item = Seen<'_>> {
+    pub(crate) fn packets(&self) -> impl Iterator<Item = ObservedPacket<'_>> {
         (0..self.frames()).map_while(|frame| self.packet(frame))
     }
 
@@ -162,7 +162,7 @@ impl PacketRing {
         (self.status(frame)).is_some_and(|status| status.load(Ordering::Acquire) & user != 0)
     }
 
-    fn packet(&self, frame: usize) -> Option<Seen<'_>> {
+    fn packet(&self, frame: usize) -> Option<ObservedPacket<'_>> {
         if !self.is_taken(frame) {
             return None;
         }
@@ -184,7 +184,7 @@ impl PacketRing {
         // What this side has marked to stop has no packet.
         let data = usize::from(header.tp_net);
         let packet = bytes.get(data..data + header.tp_snaplen as usize)?;
-        (data > 0).then_some(Seen {
+        (data > 0).then_some(ObservedPacket {
             at: Time(u64::from(header.tp_sec) * 1_000_000_000 + u64::from(header.tp_nsec)),
             direction: match address.sll_pkttype {
                 libc::PACKET_OUTGOING => Direction::Sent,

@@ -27,7 +27,7 @@ impl Entry {
     }
 
     /// How urgent it was when it was sent: Chromium's five words are five urgencies (RFC 9218, 4.1), of which 3 is left out.
-    pub(super) fn asked(&self) -> Option<Priority> {
+    pub(super) fn urgency(&self) -> Option<Priority> {
         self.priority()?;
         let field = field(&self.request.headers, "priority")?;
         let mut members = field.split(',').map(str::trim);
