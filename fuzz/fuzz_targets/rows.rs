@@ -27,9 +27,10 @@ static WHOLE: LazyLock<Vec<u8>> = LazyLock::new(|| {
 });
 
 fuzz_target!(|data: &[u8]| {
-    let mut file = match data.starts_with(b"PAR1") {
-        true => data.to_vec(),
-        false => WHOLE.clone(),
+    let mut file = if data.starts_with(b"PAR1") {
+        data.to_vec()
+    } else {
+        WHOLE.clone()
     };
     let is_made = !data.starts_with(b"PAR1");
     for (tag, piece) in pieces(data).take_while(|_| is_made) {
@@ -37,9 +38,10 @@ fuzz_target!(|data: &[u8]| {
             // From its end, where the metadata is, or from its beginning.
             Some((&[low], piece)) => {
                 let place = usize::from(tag & 0x7f) << 8 | usize::from(low);
-                let place = match tag < 0x80 {
-                    true => place,
-                    false => file.len().saturating_sub(place),
+                let place = if tag < 0x80 {
+                    place
+                } else {
+                    file.len().saturating_sub(place)
                 };
                 for (byte, other) in file.iter_mut().skip(place).zip(piece) {
                     *byte = *other;

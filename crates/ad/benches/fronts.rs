@@ -67,9 +67,10 @@ fn main() {
 fn rates(programs: &[String], backend: SocketAddr) {
     for chain in ["ecdsa-p256", "ml-dsa-65"] {
         let files = Files::new(&[chain]);
-        let groups = match programs.iter().any(|program| is_other(program)) {
-            true => "X25519",
-            false => "X25519MLKEM768",
+        let groups = if programs.iter().any(|program| is_other(program)) {
+            "X25519"
+        } else {
+            "X25519MLKEM768"
         };
         let context = files.client(0, groups);
         let running: Vec<_> = programs
@@ -498,9 +499,10 @@ impl Front {
         let head = request(&mut stream).to_ascii_lowercase();
         // None of a proxy that passes on what it gets.
         let server = head.lines().find_map(|line| line.strip_prefix("server: "));
-        match is_other(&self.name) {
-            true => assert!(server.is_some_and(|server| server.starts_with(&self.name))),
-            false => assert_eq!(server, None),
+        if is_other(&self.name) {
+            assert!(server.is_some_and(|server| server.starts_with(&self.name)));
+        } else {
+            assert_eq!(server, None);
         }
         true
     }

@@ -403,10 +403,11 @@ impl Sender {
         let at = packet.sent;
         let waited = at.saturating_sub(self.timer);
         if packet.has(Flag::Syn) {
-            let again = self.sent_syn.then_some(match self.answers(at) {
+            let again = self.sent_syn.then_some(if self.answers(at) {
                 // Its other side has timed out, and asks once more.
-                true => Trigger::AfterTimeout,
-                false => Trigger::Timeout(waited),
+                Trigger::AfterTimeout
+            } else {
+                Trigger::Timeout(waited)
             });
             (self.sent_syn, self.timer) = (true, at);
             return again;
@@ -414,9 +415,10 @@ impl Sender {
         if packet.payload.is_empty() && !packet.has(Flag::Fin) {
             return None;
         }
-        let is_new = match packet.payload.is_empty() {
-            true => !self.sent_fin,
-            false => packet.end() > self.highest,
+        let is_new = if packet.payload.is_empty() {
+            !self.sent_fin
+        } else {
+            packet.end() > self.highest
         };
         self.sent_fin |= packet.has(Flag::Fin);
         if is_new {

@@ -109,9 +109,12 @@ pub fn read(mut from: impl Read) -> Result<Capture, ReadError> {
                 break;
             }
         };
-        let damaged = || match is_first {
-            true => ReadError::NoPcapng,
-            false => ReadError::Damaged(offset),
+        let damaged = || {
+            if is_first {
+                ReadError::NoPcapng
+            } else {
+                ReadError::Damaged(offset)
+            }
         };
         if let Ok((_, section)) = parse_sectionheaderblock(&block) {
             is_big_endian = section.big_endian();
@@ -128,9 +131,10 @@ pub fn read(mut from: impl Read) -> Result<Capture, ReadError> {
                 None => {}
             }
         } else {
-            let parse = match is_big_endian {
-                true => parse_block_be,
-                false => parse_block_le,
+            let parse = if is_big_endian {
+                parse_block_be
+            } else {
+                parse_block_le
             };
             let (_, parsed) = parse(&block).map_err(|_| damaged())?;
             match parsed {
@@ -196,9 +200,12 @@ pub fn read(mut from: impl Read) -> Result<Capture, ReadError> {
                     let mut options = statistics.options.iter();
                     let dropped = options.find(|option| option.code == OptionCode::IsbIfDrop);
                     let dropped = dropped.and_then(|option| option.value().first_chunk::<8>());
-                    let dropped = dropped.map_or(0, |bytes| match is_big_endian {
-                        true => u64::from_be_bytes(*bytes),
-                        false => u64::from_le_bytes(*bytes),
+                    let dropped = dropped.map_or(0, |bytes| {
+                        if is_big_endian {
+                            u64::from_be_bytes(*bytes)
+                        } else {
+                            u64::from_le_bytes(*bytes)
+                        }
                     });
                     capture.unseen = capture.unseen.saturating_add(dropped);
                 }
@@ -208,11 +215,13 @@ pub fn read(mut from: impl Read) -> Result<Capture, ReadError> {
         is_first = false;
         offset += block.len() as u64;
     }
-    match is_ours {
-        true if is_merged || begins_twice(&capture.packets) => Err(ReadError::Merged),
-        true => Ok(capture),
-        false => Err(ReadError::Foreign),
+    if !is_ours {
+        return Err(ReadError::Foreign);
     }
+    if is_merged || begins_twice(&capture.packets) {
+        return Err(ReadError::Merged);
+    }
+    Ok(capture)
 }
 
 /// Whether two first packets of one client's port leave in one moment: no timer of TCP's is so short.
@@ -271,9 +280,10 @@ fn next_block(from: &mut impl Read, is_big_endian: bool, offset: u64) -> Result<
         _ if offset == 0 => return Err(ReadError::NoPcapng),
         _ => is_big_endian,
     };
-    let length = match is_big_endian {
-        true => u32::from_be_bytes(length),
-        false => u32::from_le_bytes(length),
+    let length = if is_big_endian {
+        u32::from_be_bytes(length)
+    } else {
+        u32::from_le_bytes(length)
     } as usize;
     if !(HEAD..=LONGEST_BLOCK).contains(&length) || !length.is_multiple_of(4) {
         return Err(damaged_at(offset));
@@ -281,9 +291,10 @@ fn next_block(from: &mut impl Read, is_big_endian: bool, offset: u64) -> Result<
     from.by_ref()
         .take((length - HEAD) as u64)
         .read_to_end(&mut block)?;
-    match block.len() == length {
-        true => Ok(Next::Block(block)),
-        false => Ok(Next::Cut),
+    if block.len() == length {
+        Ok(Next::Block(block))
+    } else {
+        Ok(Next::Cut)
     }
 }
 

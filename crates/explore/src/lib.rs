@@ -411,8 +411,9 @@ fn whole(number: f64, most: u32) -> usize {
 
 /// The same, where it may have more than the 32 bits of a browser's `usize`.
 fn within(number: f64, most: f64) -> u64 {
-    match number.is_finite() {
-        true => number.round().clamp(0.0, most) as u64,
-        false => 0,
+    if number.is_finite() {
+        number.round().clamp(0.0, most) as u64
+    } else {
+        0
     }
 }

@@ -73,9 +73,10 @@ fn fall(
     while falls(from, to) && high.0 - low.0 > 1 {
         let middle = low.0.midpoint(high.0);
         let middle = (middle, time(middle));
-        match falls(low, middle) {
-            true => high = middle,
-            false => low = middle,
+        if falls(low, middle) {
+            high = middle;
+        } else {
+            low = middle;
         }
     }
     [low, high]

@@ -92,9 +92,10 @@ fn check_places(metadata: &ParquetMetaData) -> Result<()> {
         .map(|column| column.byte_range())
         .collect();
     places.sort_unstable();
-    match places.is_sorted_by(|(start, length), (next, _)| start.saturating_add(*length) <= *next) {
-        true => Ok(()),
-        false => Err(refused("it has columns in the place of others")),
+    if places.is_sorted_by(|(start, length), (next, _)| start.saturating_add(*length) <= *next) {
+        Ok(())
+    } else {
+        Err(refused("it has columns in the place of others"))
     }
 }
 

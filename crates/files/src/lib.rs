@@ -39,9 +39,10 @@ pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
 /// As [`read`], whatever the size.
 pub fn open(path: &Path) -> io::Result<File> {
     let is_open_already = ["/dev/fd", "/proc/self/fd", "/dev/stdin"];
-    match is_open_already.iter().any(|fd| path.starts_with(fd)) {
-        true => File::open(path),
-        false => open_regular(path, Links::Followed),
+    if is_open_already.iter().any(|fd| path.starts_with(fd)) {
+        File::open(path)
+    } else {
+        open_regular(path, Links::Followed)
     }
 }
 
@@ -86,9 +87,10 @@ fn open_regular(path: &Path, links: Links) -> io::Result<File> {
         })?;
     let found = file.metadata()?;
     // Of a folder, reading says best that it is one.
-    match found.is_file() || found.is_dir() {
-        true => Ok(file),
-        false => Err(irregular()),
+    if found.is_file() || found.is_dir() {
+        Ok(file)
+    } else {
+        Err(irregular())
     }
 }
 
@@ -99,9 +101,10 @@ fn read_all(file: File, most: u64) -> io::Result<Vec<u8>> {
     let read = file
         .take(most.saturating_add(1))
         .read_to_end(&mut content)?;
-    match read as u64 > most {
-        true => Err(refused(format!("it is larger than {}", size(most)))),
-        false => Ok(content),
+    if read as u64 > most {
+        Err(refused(format!("it is larger than {}", size(most))))
+    } else {
+        Ok(content)
     }
 }
 
@@ -127,9 +130,10 @@ pub fn read_text(path: &Path, most: u64) -> io::Result<String> {
 /// `1 MiB`, or bytes where it is no whole number of those.
 fn size(bytes: u64) -> String {
     const MIB: u64 = 1 << 20;
-    match bytes.is_multiple_of(MIB) && bytes > 0 {
-        true => format!("{} MiB", bytes / MIB),
-        false => format!("{bytes} bytes"),
+    if bytes.is_multiple_of(MIB) && bytes > 0 {
+        format!("{} MiB", bytes / MIB)
+    } else {
+        format!("{bytes} bytes")
     }
 }
 

@@ -41,9 +41,10 @@ pub fn around(
 pub fn largest(mut fitting: usize, mut other: usize, fits: impl Fn(usize) -> bool) -> usize {
     while fitting + 1 < other {
         let middle = fitting.midpoint(other);
-        match fits(middle) {
-            true => fitting = middle,
-            false => other = middle,
+        if fits(middle) {
+            fitting = middle;
+        } else {
+            other = middle;
         }
     }
     fitting

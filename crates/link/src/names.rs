@@ -33,9 +33,10 @@ pub fn is_hidden(c: char) -> bool {
 pub fn visible(text: &str) -> String {
     let mut out = String::new();
     for c in text.chars() {
-        match is_hidden(c) {
-            true => out.extend(c.escape_unicode()),
-            false => out.push(c),
+        if is_hidden(c) {
+            out.extend(c.escape_unicode());
+        } else {
+            out.push(c);
         }
     }
     out

@@ -236,9 +236,10 @@ fn check_algorithm(
         return Err(CertificateError::Algorithm);
     }
     of_field("the algorithm", elements.finish())?;
-    match inside.whole == outside.whole {
-        true => Ok(()),
-        false => Err(CertificateError::Algorithms),
+    if inside.whole == outside.whole {
+        Ok(())
+    } else {
+        Err(CertificateError::Algorithms)
     }
 }
 
@@ -430,9 +431,10 @@ fn is_authority(value: &[u8]) -> Result<Role, DerError> {
     let mut outer = Elements::new(value);
     let mut constraints = outer.inside(der::SEQUENCE)?;
     outer.finish()?;
-    let role = match constraints.flag()? {
-        true => Role::Authority,
-        false => Role::Other,
+    let role = if constraints.flag()? {
+        Role::Authority
+    } else {
+        Role::Other
     };
     constraints.optional(der::INTEGER)?;
     constraints.finish()?;
@@ -460,9 +462,10 @@ fn prefix_url(tail: &[u8]) -> Result<Option<String>, DerError> {
     let mut outer = Elements::new(extension.value);
     let text = outer.content(IA5_STRING)?;
     outer.finish()?;
-    match text.is_ascii() {
-        true => Ok(Some(String::from_utf8_lossy(text).into_owned())),
-        false => Err(DerError::Form),
+    if text.is_ascii() {
+        Ok(Some(String::from_utf8_lossy(text).into_owned()))
+    } else {
+        Err(DerError::Form)
     }
 }
 

@@ -162,9 +162,10 @@ impl<'a> Elements<'a> {
 
     /// The next element, if it has this tag.
     pub(crate) fn optional(&mut self, tag: u8) -> Result<Option<Element<'a>>, DerError> {
-        match self.tag() == Some(tag) {
-            true => self.any().map(Some),
-            false => Ok(None),
+        if self.tag() == Some(tag) {
+            self.any().map(Some)
+        } else {
+            Ok(None)
         }
     }
 

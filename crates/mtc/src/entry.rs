@@ -218,9 +218,10 @@ pub(crate) fn check_extensions(list: &[u8]) -> Result<(), EntryError> {
 
 pub(crate) fn version<'a>(elements: &mut Elements<'a>) -> Result<&'a [u8], EntryError> {
     let version = of_field("the version", elements.element(der::explicit(0)))?;
-    match version.whole == VERSION_3 {
-        true => Ok(version.whole),
-        false => Err(EntryError::Version),
+    if version.whole == VERSION_3 {
+        Ok(version.whole)
+    } else {
+        Err(EntryError::Version)
     }
 }
 
@@ -346,9 +347,10 @@ pub(crate) fn check_tail(tail: &[u8]) -> Result<(), EntryError> {
     let extensions = of_field("an extension", extensions(tail))?;
     let twice = (extensions.iter().enumerate())
         .any(|(at, one)| extensions[..at].iter().any(|other| other.oid == one.oid));
-    match twice {
-        true => Err(EntryError::Twice),
-        false => Ok(()),
+    if twice {
+        Err(EntryError::Twice)
+    } else {
+        Ok(())
     }
 }
 

@@ -392,12 +392,13 @@ impl LogReader {
     fn bundle(&self, number: u64) -> Result<Vec<Vec<u8>>, LogError> {
         let full = self.size() / TILE as u64;
         let path = self.folder.join(bundle_path(number, TILE));
-        let (bundle, expected) = match number == full {
-            true => (
+        let (bundle, expected) = if number == full {
+            (
                 self.edge.bundle.clone(),
                 (self.size() % TILE as u64) as usize,
-            ),
-            false => (read(&path)?, TILE),
+            )
+        } else {
+            (read(&path)?, TILE)
         };
         let entries: Option<Vec<Vec<u8>>> = bundled(&bundle)
             .map(|entry| entry.map(<[u8]>::to_owned))
@@ -432,9 +433,10 @@ impl LogReader {
             let tiles = edge.tiles.iter().skip(1);
             tiles.flatten().copied().collect()
         };
-        match above(&edge) == above(&self.edge) {
-            true => Ok(()),
-            false => Err(damaged(&self.folder, "the entries are of another log")),
+        if above(&edge) == above(&self.edge) {
+            Ok(())
+        } else {
+            Err(damaged(&self.folder, "the entries are of another log"))
         }
     }
 
@@ -531,13 +533,12 @@ impl Nodes for LogReader {
         let first = index << above;
         let (tile, place) = (first / TILE as u64, (first % TILE as u64) as usize);
         let full;
-        let hashes = match tile == (size >> (TILE_LEVELS * row)) / TILE as u64 {
-            true => self.edge.tiles.get(row as usize),
-            false => {
-                let path = self.folder.join(tile_path(row, tile, TILE));
-                full = hashes(&path, TILE)?;
-                Some(&full)
-            }
+        let hashes = if tile == (size >> (TILE_LEVELS * row)) / TILE as u64 {
+            self.edge.tiles.get(row as usize)
+        } else {
+            let path = self.folder.join(tile_path(row, tile, TILE));
+            full = hashes(&path, TILE)?;
+            Some(&full)
         };
         let hashes = hashes.and_then(|hashes| hashes.get(place..place + (1 << above)));
         hashes.map(full_tree).ok_or(no_entry)
@@ -678,9 +679,10 @@ fn bundled(mut bundle: &[u8]) -> impl Iterator<Item = Option<&[u8]>> {
 fn hashes(path: &Path, width: usize) -> Result<Vec<HashValue>, LogError> {
     let content = read(path)?;
     let (hashes, rest) = content.as_chunks();
-    match rest.is_empty() && hashes.len() == width {
-        true => Ok(hashes.iter().copied().map(HashValue).collect()),
-        false => Err(damaged(path, "it has not as many hashes as it should")),
+    if rest.is_empty() && hashes.len() == width {
+        Ok(hashes.iter().copied().map(HashValue).collect())
+    } else {
+        Err(damaged(path, "it has not as many hashes as it should"))
     }
 }
 

@@ -218,9 +218,10 @@ impl TrustedAuthority {
     pub fn of_certificate(certificate: &CaCertificate) -> Result<TrustedAuthority, KeyError> {
         let key = PublicKey::from_der(&certificate.key)?;
         let (found, stated) = (key.algorithm, certificate.algorithm);
-        match found == stated {
-            true => Ok(TrustedAuthority::of(certificate, Box::new(key))),
-            false => Err(KeyError::Other { found, stated }),
+        if found == stated {
+            Ok(TrustedAuthority::of(certificate, Box::new(key)))
+        } else {
+            Err(KeyError::Other { found, stated })
         }
     }
 }

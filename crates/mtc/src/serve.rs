@@ -149,9 +149,10 @@ fn read(folder: &Path, path: &Path) -> std::io::Result<Option<Vec<u8>>> {
 }
 
 fn content_type(path: &Path) -> &'static str {
-    match path.components().any(|part| part.as_os_str() == "tile") {
-        true => "application/octet-stream",
-        false => "text/plain; charset=utf-8",
+    if path.components().any(|part| part.as_os_str() == "tile") {
+        "application/octet-stream"
+    } else {
+        "text/plain; charset=utf-8"
     }
 }
 

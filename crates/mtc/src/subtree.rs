@@ -93,9 +93,10 @@ impl Subtree {
             let step = size.checked_next_power_of_two();
             step.map_or(start == 0, |step| start & (step - 1) == 0)
         });
-        match valid {
-            true => Ok(Subtree { start, end }),
-            false => Err(NoSubtree { start, end }),
+        if valid {
+            Ok(Subtree { start, end })
+        } else {
+            Err(NoSubtree { start, end })
         }
     }
 
@@ -331,11 +332,11 @@ impl Subtree {
             };
         }
         let (mut first, mut last, mut edge) = (self.start, self.end - 1, size - 1);
-        let levels = match last == edge {
-            true => u64::BITS - (first ^ last).leading_zeros(),
-            false => last
-                .trailing_ones()
-                .min(u64::BITS - (first ^ last).leading_zeros()),
+        let levels = if last == edge {
+            u64::BITS - (first ^ last).leading_zeros()
+        } else {
+            last.trailing_ones()
+                .min(u64::BITS - (first ^ last).leading_zeros())
         };
         let down = |value: u64, levels| value.checked_shr(levels).unwrap_or(0);
         (first, last, edge) = (down(first, levels), down(last, levels), down(edge, levels));
@@ -369,9 +370,10 @@ impl Subtree {
 }
 
 fn same(found: HashValue, expected: HashValue) -> Result<(), ProofError> {
-    match found == expected {
-        true => Ok(()),
-        false => Err(ProofError::Differs { found, expected }),
+    if found == expected {
+        Ok(())
+    } else {
+        Err(ProofError::Differs { found, expected })
     }
 }
 

@@ -117,13 +117,14 @@ impl SparseTree {
 
     fn check(&self, level: u32, index: u64) -> Result<(), NoNode> {
         let last = self.size.checked_shr(level).unwrap_or(0);
-        match index < last {
-            true => Ok(()),
-            false => Err(NoNode {
+        if index < last {
+            Ok(())
+        } else {
+            Err(NoNode {
                 level,
                 index,
                 size: self.size,
-            }),
+            })
         }
     }
 

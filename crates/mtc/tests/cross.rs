@@ -229,9 +229,10 @@ fn what_synta_ships_of_the_reference_is_judged_as_it_says() {
         assert_eq!(verified.is_ok(), expected, "{name}: {verified:?}");
         let list = pem(&text, Properties::PEM_LABEL);
         let properties = Properties::from_bytes(&list).unwrap();
-        let ours = match name.starts_with("landmark") {
-            true => first_log().landmark_properties(1).unwrap(),
-            false => first_log().standalone_properties(),
+        let ours = if name.starts_with("landmark") {
+            first_log().landmark_properties(1).unwrap()
+        } else {
+            first_log().standalone_properties()
         };
         assert_eq!(properties, ours, "{name}");
         assert_eq!(ours.to_bytes().unwrap(), list, "{name}");

@@ -116,12 +116,13 @@ impl Model {
             }
         }
         let page = Page::new(resources)?;
-        match page.origins() == self.origins {
-            true => Ok(page),
-            false => Err(PageError::Origins {
+        if page.origins() == self.origins {
+            Ok(page)
+        } else {
+            Err(PageError::Origins {
                 origins: self.origins,
                 used: page.origins(),
-            }),
+            })
         }
     }
 

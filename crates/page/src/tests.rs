@@ -26,14 +26,16 @@ fn priorities() -> impl Strategy<Value = Priority> {
 }
 
 fn cachings() -> impl Strategy<Value = Caching> {
-    let keeping =
-        (any::<bool>(), 0..5_u32, 0..5_u32).prop_map(|(is_kept, fresh, stale)| match is_kept {
-            true => Keeping::For {
+    let keeping = (any::<bool>(), 0..5_u32, 0..5_u32).prop_map(|(is_kept, fresh, stale)| {
+        if is_kept {
+            Keeping::For {
                 fresh: fresh * 60,
                 stale: stale * 60,
-            },
-            false => Keeping::Never,
-        });
+            }
+        } else {
+            Keeping::Never
+        }
+    });
     (keeping, any::<bool>()).prop_map(|(keeping, has_validator)| Caching {
         keeping,
         has_validator,

@@ -72,9 +72,10 @@ impl Blocks {
         let mut keys = self.labels.iter().filter(|label| is_key(label));
         let first = keys.next()?;
         let mut labels = [first].into_iter().chain(keys);
-        Some(match labels.any(|label| KEYS.contains(&label.as_str())) {
-            true => Key::Known,
-            false => Key::Unknown(first),
+        Some(if labels.any(|label| KEYS.contains(&label.as_str())) {
+            Key::Known
+        } else {
+            Key::Unknown(first)
         })
     }
 }

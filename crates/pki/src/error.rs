@@ -92,9 +92,10 @@ impl PkiError {
         let path = path.into();
         let is_in_cache = cache::folder().is_some_and(|cache| path.starts_with(cache));
         PkiError::Store {
-            hint: match is_in_cache {
-                true => "set LASTBYTE_CACHE to a folder that can be written",
-                false => "name a folder that can be written",
+            hint: if is_in_cache {
+                "set LASTBYTE_CACHE to a folder that can be written"
+            } else {
+                "name a folder that can be written"
             },
             path,
             source,

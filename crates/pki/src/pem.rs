@@ -194,13 +194,12 @@ impl Source<'_> {
             return Ok(None);
         };
         let public = end_entity.public_key();
-        match public.is_ok_and(|public| !public.public_eq(&key)) {
-            true => {
-                let certificates = self.files.chain.clone();
-                let problem = PemProblem::KeyMismatch { certificates };
-                Err(PkiError::pem(&file, problem))
-            }
-            false => Ok(Some(key)),
+        if public.is_ok_and(|public| !public.public_eq(&key)) {
+            let certificates = self.files.chain.clone();
+            let problem = PemProblem::KeyMismatch { certificates };
+            Err(PkiError::pem(&file, problem))
+        } else {
+            Ok(Some(key))
         }
     }
 
@@ -283,16 +282,17 @@ impl Source<'_> {
     fn not_trusted(&self, sent: &[X509], top: &X509, anchors: &Path) -> Result<PkiError, PkiError> {
         let place = sent.iter().position(|sent| sent == top);
         let anchors = anchors.to_owned();
-        Ok(self.at_chain(match is_self_signed(top) {
-            true => PemProblem::UnknownRoot {
+        Ok(self.at_chain(if is_self_signed(top) {
+            PemProblem::UnknownRoot {
                 root: name(top.subject_name())?,
                 anchors,
-            },
-            false => PemProblem::NoIssuer {
+            }
+        } else {
+            PemProblem::NoIssuer {
                 number: place.unwrap_or_default() + 1,
                 issuer: name(top.issuer_name())?,
                 anchors,
-            },
+            }
         }))
     }
 

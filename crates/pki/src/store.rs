@@ -208,9 +208,10 @@ impl Store {
             return Ok(files.chain.clone());
         };
         let place = self.host_file(&host);
-        match place.exists() {
-            true => Ok(place),
-            false => Err(PkiError::pem(&files.chain, PemProblem::NotFetched)),
+        if place.exists() {
+            Ok(place)
+        } else {
+            Err(PkiError::pem(&files.chain, PemProblem::NotFetched))
         }
     }
 

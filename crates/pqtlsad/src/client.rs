@@ -66,9 +66,10 @@ impl Race {
             None if now < until => Decision::Wait(until),
             None => Decision::Plain(Fallback::new(
                 Outcome::Late,
-                match self.grace.is_zero() {
-                    true => "not there when TCP was established".to_owned(),
-                    false => format!("not there {:?} after TCP was established", self.grace),
+                if self.grace.is_zero() {
+                    "not there when TCP was established".to_owned()
+                } else {
+                    format!("not there {:?} after TCP was established", self.grace)
                 },
             )),
         }

@@ -161,9 +161,10 @@ impl PublicChain {
             Part::Intermediate => all - 1,
             Part::EndEntity => all,
         };
-        match count > 0 && self.part(count) == part {
-            true => Ok(count),
-            false => Err(ChainError::NoSuchPart(part)),
+        if count > 0 && self.part(count) == part {
+            Ok(count)
+        } else {
+            Err(ChainError::NoSuchPart(part))
         }
     }
 
@@ -197,9 +198,10 @@ impl Chain {
     /// As [`PublicChain::new`], and if the key is another's.
     pub fn new(certificates: Vec<X509>, key: PKey<Private>) -> Result<Chain, ChainError> {
         let public = PublicChain::new(certificates)?;
-        match public.key.public_eq(&key) {
-            true => Ok(Chain { public, key }),
-            false => Err(ChainError::OtherKey),
+        if public.key.public_eq(&key) {
+            Ok(Chain { public, key })
+        } else {
+            Err(ChainError::OtherKey)
         }
     }
 

@@ -240,9 +240,10 @@ fn verify(
                 parameters.set_purpose(X509PurposeId::SSL_SERVER)?;
             }
             let verified = context.verify_cert()?;
-            Ok(match verified {
-                true => X509VerifyResult::OK,
-                false => context.error(),
+            Ok(if verified {
+                X509VerifyResult::OK
+            } else {
+                context.error()
             })
         })
     };

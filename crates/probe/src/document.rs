@@ -616,9 +616,10 @@ impl Number {
             key, least, most, ..
         } = self;
         let is = self.is.unwrap_or_default();
-        match *least == f64::MIN_POSITIVE {
-            true => format!("{key}: {is} is not above 0 and up to {most}"),
-            false => format!("{key}: {is} is not from {least} to {most}"),
+        if *least == f64::MIN_POSITIVE {
+            format!("{key}: {is} is not above 0 and up to {most}")
+        } else {
+            format!("{key}: {is} is not from {least} to {most}")
         }
     }
 }

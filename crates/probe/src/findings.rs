@@ -87,9 +87,10 @@ impl Probe {
                 rtt,
                 // A sender that paces itself can look like a path.
                 rate: path::rate(&self.connections, &rtt).map(|rate| {
-                    match looks.iter().any(|look| look.paced > 0) {
-                        true => RateSeen::AtLeast(rate.bits()),
-                        false => rate,
+                    if looks.iter().any(|look| look.paced > 0) {
+                        RateSeen::AtLeast(rate.bits())
+                    } else {
+                        rate
                     }
                 }),
                 loss: path::loss(&self.connections),

@@ -90,9 +90,10 @@ impl Head {
     }
 
     fn within_bounds(&self) -> Result<Option<Response>, HeadError> {
-        match self.bytes.len() + self.interim_bytes > MOST_HEAD {
-            true => Err(HeadError::TooLong),
-            false => Ok(None),
+        if self.bytes.len() + self.interim_bytes > MOST_HEAD {
+            Err(HeadError::TooLong)
+        } else {
+            Ok(None)
         }
     }
 

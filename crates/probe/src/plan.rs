@@ -78,12 +78,13 @@ pub(crate) fn next(
     }
     if let Some(segment) = window.and_then(|window| narrowing(window, connections)) {
         // Where tickets are on their way with it, a response tells more once they are acknowledged.
-        let pause = match connections
+        let pause = if connections
             .first()
             .is_some_and(|first| has_tickets(first, rtt))
         {
-            true => pause(rtt),
-            false => at_once,
+            pause(rtt)
+        } else {
+            at_once
         };
         return asks(Some(segment), pause);
     }
@@ -176,14 +177,13 @@ fn narrowing(window: &Window, connections: &[Connection]) -> Option<u16> {
     let middle = response.saturating_add(flight.saturating_mul(2))
         / count(window.least.saturating_add(most));
     let fills = fills.min(usize::from(SMALL));
-    let sizes = match stays <= fills {
+    let sizes = if stays <= fills {
         // The more the flights of two connections differ, the less can a window of one way of growing look like another's of
         // the other; but the larger the segments, the longer they take on the path.
-        true => {
-            let halfway = stays.midpoint(fills);
-            vec![halfway, halfway.midpoint(fills), fills, stays]
-        }
-        false => vec![middle],
+        let halfway = stays.midpoint(fills);
+        vec![halfway, halfway.midpoint(fills), fills, stays]
+    } else {
+        vec![middle]
     };
     let mut sizes = sizes.into_iter().map(|bytes| {
         let segment = bytes.saturating_add(TIMESTAMPS);

@@ -215,9 +215,10 @@ fn ending(round: &[Piece], next: Option<&Piece>, rtt: Duration, tolerance: Durat
     // What is lost at the end of a round shows with the next one.
     let is_disordered = round.iter().chain(next).any(|piece| piece.is_disordered);
     let Some(next) = next else {
-        return match is_disordered {
-            true => Ending::Unknown,
-            false => Ending::Data,
+        return if is_disordered {
+            Ending::Unknown
+        } else {
+            Ending::Data
         };
     };
     let silence = next.at.saturating_sub(last.at);

@@ -353,9 +353,10 @@ impl Run<'_> {
             self.last_sent = now;
             if is_paced {
                 // Twice what the window would be in a round trip; BBR's gain has more, of what it has seen.
-                let most = match is_bbr {
-                    true => HIGH_GAIN * self.within.max(f64::from(self.server.window)),
-                    false => 2.0 * self.window,
+                let most = if is_bbr {
+                    HIGH_GAIN * self.within.max(f64::from(self.server.window))
+                } else {
+                    2.0 * self.window
                 };
                 let gap = self.rtt.as_nanos() as f64 / most;
                 self.next_pace = Time(now.0.max(self.next_pace.0) + gap as u64);
@@ -442,9 +443,10 @@ impl Run<'_> {
             Control::Bbr => self.delivered.0 < 10 || self.window < HIGH_GAIN * self.within + 6.0,
         };
         if is_used && (self.recovery.is_none() || self.window < self.threshold) {
-            match self.window < self.threshold {
-                true => self.window += f64::from(fresh),
-                false => self.window += f64::from(fresh) / self.window,
+            if self.window < self.threshold {
+                self.window += f64::from(fresh);
+            } else {
+                self.window += f64::from(fresh) / self.window;
             }
         }
         if self.server.control == Control::Bbr && fresh > 0 {

@@ -87,17 +87,17 @@ fn drawn(seed: u64, loss: f64) -> Server {
         retry: 0,
         flight: between(seed, 4, 1e3, 30e3) as usize + 400,
         tickets: [0, 510][usize::from(draw(seed, 7) > 0.5)],
-        response: match draw(seed, 8) > 0.5 {
-            true => vec![object],
-            false => {
-                let mut writes = vec![16_406; object / 16_406];
-                writes.push(object % 16_406 + 1);
-                writes
-            }
+        response: if draw(seed, 8) > 0.5 {
+            vec![object]
+        } else {
+            let mut writes = vec![16_406; object / 16_406];
+            writes.push(object % 16_406 + 1);
+            writes
         },
-        think: Duration::from_secs_f64(match draw(seed, 9) > 0.5 {
-            true => 0.0,
-            false => between(seed, 10, 1e-3, 0.3),
+        think: Duration::from_secs_f64(if draw(seed, 9) > 0.5 {
+            0.0
+        } else {
+            between(seed, 10, 1e-3, 0.3)
         }),
         control: Control::Reno,
         paced: draw(seed, 11) > 0.8,

@@ -229,9 +229,10 @@ impl<'a> Flights<'a> {
         });
         let early = counted(tickets);
         let is_apart = lead > tolerance && last > between.saturating_mul(3) / 2;
-        let (tickets, response) = match is_apart {
-            true => (tickets, response),
-            false => (&after[..0], after),
+        let (tickets, response) = if is_apart {
+            (tickets, response)
+        } else {
+            (&after[..0], after)
         };
         let think = begins
             .zip(finished)
@@ -301,9 +302,10 @@ impl<'a> Flights<'a> {
         let round = observed.rounds.first();
         let (segments, ending) =
             round.map_or((0, Ending::Unknown), |round| (round.segments, round.ending));
-        let before = match std::ptr::eq(observed, &raw const self.handshake) {
-            true => 0,
-            false => self.handshake.segments().saturating_add(self.tickets),
+        let before = if std::ptr::eq(observed, &raw const self.handshake) {
+            0
+        } else {
+            self.handshake.segments().saturating_add(self.tickets)
         };
         let hellos = u32::try_from(self.connection.hellos()).unwrap_or(u32::MAX);
         let least = segments.saturating_sub(before.saturating_add(hellos).saturating_add(4));
@@ -486,11 +488,13 @@ impl<'a> Flights<'a> {
         let of_server = of_server.filter(|flight| flight.sender == Side::Server);
         let mut retried = self.retry;
         for flight in of_server {
-            match flight.start < timeline.handshake {
-                // The HelloRetryRequest is acknowledged as a whole, and no part of what was seen.
-                true if retried > 0 => retried = retried.saturating_sub(flight.segments),
-                true => handshake.push(flight.segments),
-                false => response.push(flight.segments),
+            if flight.start >= timeline.handshake {
+                response.push(flight.segments);
+            } else if retried > 0 {
+                // The HelloRetryRequest is acknowledged as a whole, and no part of what was observed.
+                retried = retried.saturating_sub(flight.segments);
+            } else {
+                handshake.push(flight.segments);
             }
         }
         flights
@@ -572,9 +576,10 @@ impl ObservedFlight {
 
 /// What several looks come to.
 pub(crate) fn window(looks: &[Look]) -> Option<Window> {
-    let pacing = match looks.iter().any(|look| look.paced > 0) {
-        true => Pacing::Paced,
-        false => Pacing::AtOnce,
+    let pacing = if looks.iter().any(|look| look.paced > 0) {
+        Pacing::Paced
+    } else {
+        Pacing::AtOnce
     };
     let usual = verdict(looks, |look| [&look.handshake, &look.response])?;
     let of_bbr = verdict(looks, |look| {

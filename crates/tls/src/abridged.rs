@@ -76,14 +76,16 @@ impl Listing {
         let mut cas = Vec::new();
         let mut others = Vec::new();
         for certificate in X509::stack_from_pem(pem)? {
-            match is_ca(&certificate.to_der()?) {
-                true => cas.push(certificate),
-                false => others.push(certificate),
+            if is_ca(&certificate.to_der()?) {
+                cas.push(certificate);
+            } else {
+                others.push(certificate);
             }
         }
-        match cas.is_empty() {
-            true => Err(ListingError::Empty),
-            false => Listing::new(&cas, &others),
+        if cas.is_empty() {
+            Err(ListingError::Empty)
+        } else {
+            Listing::new(&cas, &others)
         }
     }
 

@@ -218,9 +218,12 @@ fn client_context(
 ) -> Result<(SslContextBuilder, Option<elision::Client>), TlsError> {
     // An asterisk marks a group that a key share is sent for.
     let groups: Vec<_> = (config.client_groups().into_iter())
-        .map(|group| match config.key_shares.contains(&group) {
-            true => format!("*{group}"),
-            false => group.to_string(),
+        .map(|group| {
+            if config.key_shares.contains(&group) {
+                format!("*{group}")
+            } else {
+                group.to_string()
+            }
         })
         .collect();
     let mut context = context(SslMethod::tls_client(), &groups.join(":"))?;

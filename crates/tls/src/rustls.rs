@@ -100,13 +100,14 @@ fn check(ask: &Ask) -> Result<(), TlsError> {
             let provider = provider(&ask.client_groups)?;
             let shares = key_shares(&provider)?.into_iter().map(u16::from);
             let wanted = ask.key_shares.iter().map(|group| group.code_point());
-            match shares.eq(wanted) {
-                true => Ok(()),
-                false => Err(cannot(
+            if shares.eq(wanted) {
+                Ok(())
+            } else {
+                Err(cannot(
                     STACK,
                     "send these key shares",
                     "give it one, or a hybrid group and then its classical half",
-                )),
+                ))
             }
         }
         Side::Server => provider(&[ask.group]).map(drop),

@@ -51,10 +51,12 @@ impl History {
             return History::Absent;
         };
         let is_hello = |letter: &u8| b"Ccjs^".contains(letter);
-        match history.contains(&b's') {
-            false => History::NoServerHello,
-            true if history.iter().all(is_hello) => History::HellosOnly,
-            true => History::More,
+        if !history.contains(&b's') {
+            History::NoServerHello
+        } else if history.iter().all(is_hello) {
+            History::HellosOnly
+        } else {
+            History::More
         }
     }
 }
@@ -332,31 +334,30 @@ mod tests {
     }
 
     proptest! {
-        /// As a queue does that is searched from end to end.
-        #[test]
-        fn as_a_queue_does(most in 1u32..600, uids in prop::collection::vec(prop_oneof![0u64..400, (0u64..200).prop_map(|uid| uid << 40)], 0..3000)) {
-            let mut table = Table::new(most);
-            let mut queue: VecDeque<u64> = VecDeque::new();
-            for (number, uid) in (0..).zip(uids) {
-                let expected = match queue.contains(&uid) {
-                    true => None,
-                    false => {
-                        queue.push_back(uid);
-                        Some((queue.len() > most as usize).then(|| queue.pop_front().unwrap()))
-                    }
-                };
-                let found = match table.join(Uid(uid), ours(number), Waits::Yes) {
-                    Joined::Repeats => None,
-                    Joined::Kept => Some(None),
-                    Joined::InPlaceOf(before) => Some(Some(before.uid.0)),
-                    Joined::Alone => panic!(),
-                };
-                prop_assert_eq!(found, expected);
+            /// As a queue does that is searched from end to end.
+            #[test]
+            fn as_a_queue_does(most in 1u32..600, uids in prop::collection::vec(prop_oneof![0u64..400, (0u64..200).prop_map(|uid| uid << 40)], 0..3000)) {
+                let mut table = Table::new(most);
+                let mut queue: VecDeque<u64> = VecDeque::new();
+                for (number, uid) in (0..).zip(uids) {
+                    let expected = if queue.contains(&uid) {
+    None
+    } else {
+    queue.push_back(uid);
+                            Some((queue.len() > most as usize).then(|| queue.pop_front().unwrap()))
+    };
+                    let found = match table.join(Uid(uid), ours(number), Waits::Yes) {
+                        Joined::Repeats => None,
+                        Joined::Kept => Some(None),
+                        Joined::InPlaceOf(before) => Some(Some(before.uid.0)),
+                        Joined::Alone => panic!(),
+                    };
+                    prop_assert_eq!(found, expected);
+                }
+                let left: Vec<u64> = table.drain().map(|connection| connection.uid.0).collect();
+                prop_assert_eq!(left, Vec::from(queue));
             }
-            let left: Vec<u64> = table.drain().map(|connection| connection.uid.0).collect();
-            prop_assert_eq!(left, Vec::from(queue));
         }
-    }
 
     #[test]
     fn a_connection_is_small() {

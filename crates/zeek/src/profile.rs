@@ -163,10 +163,7 @@ impl Joint {
         let mut rows = Vec::new();
         for (class, handshake) in kinds() {
             // Without RTTs, all of them are one.
-            let (first, width) = match with_rtt {
-                true => (1, 1),
-                false => (0, RTTS),
-            };
+            let (first, width) = if with_rtt { (1, 1) } else { (0, RTTS) };
             for from in (first..RTTS).step_by(width) {
                 let rtts = from..from + width;
                 let mean = rtts.clone().next_back().and_then(|rtt| self.mean_rtt(rtt));

@@ -29,9 +29,10 @@ impl Written {
     pub(crate) fn of(log: &[u8]) -> Written {
         let log = log.to_ascii_lowercase();
         let is_long = memchr::memmem::find(&log, b"long").is_some();
-        match is_long || log.starts_with(b"open_") || log.starts_with(b"open-") {
-            true => Written::InBetween,
-            false => Written::AtTheEnd,
+        if is_long || log.starts_with(b"open_") || log.starts_with(b"open-") {
+            Written::InBetween
+        } else {
+            Written::AtTheEnd
         }
     }
 }

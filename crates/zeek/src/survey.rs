@@ -261,9 +261,10 @@ impl<'p> Reading<'p> {
             time: row.time.and_then(NonZeroI64::new),
             server,
             version: row.version,
-            class: match by_name || survey.options.cdn.has_address(row.address) {
-                true => Class::Cdn,
-                false => Class::Other,
+            class: if by_name || survey.options.cdn.has_address(row.address) {
+                Class::Cdn
+            } else {
+                Class::Other
             },
             resumed: row.resumed,
             established: row.established,
@@ -279,10 +280,7 @@ impl<'p> Reading<'p> {
     fn conn(&mut self, row: &Conn) {
         self.survey.conn.rows += 1;
         // Of what is no TLS, there is nothing to wait for.
-        let waits = match row.has_tls {
-            true => Waits::Yes,
-            false => Waits::No,
-        };
+        let waits = if row.has_tls { Waits::Yes } else { Waits::No };
         let part = Part::Conn(ConnPart::new(row));
         let joined = self.table.join(row.uid, part, waits);
         self.joined(Kind::Conn, joined);

@@ -242,9 +242,10 @@ pub(crate) fn verdict(ssl: &SslPart, conn: Option<&ConnPart>) -> Verdict {
         Carrier::Tls | Carrier::Dtls => ssl.established,
         Carrier::Quic => ssl.history != History::NoServerHello,
     };
-    let handshake = match ssl.resumed {
-        true => Handshake::Resumed,
-        false => Handshake::Full,
+    let handshake = if ssl.resumed {
+        Handshake::Resumed
+    } else {
+        Handshake::Full
     };
     Verdict {
         carrier,

@@ -234,9 +234,10 @@ impl Header {
             is_draft: version.starts_with(b"TLSv13-"),
             resumed: truth(Field::Resumed)?,
             established: truth(Field::Established)?,
-            history: match self.has(Field::History) {
-                true => Some(self.value(fields, Field::History).unwrap_or_default()),
-                false => None,
+            history: if self.has(Field::History) {
+                Some(self.value(fields, Field::History).unwrap_or_default())
+            } else {
+                None
             },
             server: self.value(fields, Field::Server).unwrap_or_default(),
             address: self.value(fields, Field::Address).unwrap_or_default(),
@@ -244,9 +245,10 @@ impl Header {
     }
 
     fn conn(&self, fields: &Fields<'_>) -> Result<Row<'static>, Reason> {
-        let service = match self.has(Field::Service) {
-            true => Some(self.value(fields, Field::Service).unwrap_or_default()),
-            false => None,
+        let service = if self.has(Field::Service) {
+            Some(self.value(fields, Field::Service).unwrap_or_default())
+        } else {
+            None
         };
         Ok(Row::Conn(Conn {
             uid: self.uid(fields)?,

@@ -62,9 +62,10 @@ fn main() -> ExitCode {
         .unwrap()
         .block_on(soak(pace, program, folder, length, luck));
     println!("{verdict}");
-    match verdict.failures().is_empty() {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::FAILURE,
+    if verdict.failures().is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
     }
 }
 

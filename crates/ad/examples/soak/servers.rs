@@ -275,9 +275,10 @@ impl Servers {
     fn how_far(&mut self, luck: &mut Luck) -> Duration {
         let [near, far] = &STEPS;
         self.steps += 1;
-        match self.steps > 2 && luck.below(2) == 0 {
-            true => luck.within(near),
-            false => luck.within(far),
+        if self.steps > 2 && luck.below(2) == 0 {
+            luck.within(near)
+        } else {
+            luck.within(far)
         }
     }
 

@@ -172,12 +172,13 @@ impl fmt::Display for Verdict {
         }
         drop(checkpoints);
         let failures = self.failures();
-        match failures.is_empty() {
-            true => write!(
+        if failures.is_empty() {
+            write!(
                 f,
                 "passed: every connection ended verified or refused, and nothing grows"
-            ),
-            false => write!(f, "failed:\n    {}", failures.join("\n    ")),
+            )
+        } else {
+            write!(f, "failed:\n    {}", failures.join("\n    "))
         }
     }
 }

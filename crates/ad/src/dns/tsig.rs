@@ -104,9 +104,10 @@ struct Words<'a>(&'a str);
 impl<'a> Words<'a> {
     fn require(&mut self, expected: &'static str) -> Result<(), Wrong> {
         let word = self.any(expected)?;
-        match word.text == expected {
-            true => Ok(()),
-            false => Err(word.is(KeyProblem::Expected(expected))),
+        if word.text == expected {
+            Ok(())
+        } else {
+            Err(word.is(KeyProblem::Expected(expected)))
         }
     }
 

@@ -191,9 +191,10 @@ impl Writer {
                     Some(Message::Reopen) => break true,
                     None => break false,
                 }
-                message = match lines.len() < ENOUGH {
-                    true => self.receiver.try_recv().ok(),
-                    false => None,
+                message = if lines.len() < ENOUGH {
+                    self.receiver.try_recv().ok()
+                } else {
+                    None
                 };
             };
             if !lines.is_empty() {

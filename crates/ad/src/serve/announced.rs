@@ -209,47 +209,48 @@ mod tests {
     }
 
     proptest! {
-        #[test]
-        fn what_is_announced_is_read(client in address(), server in address(), rest: Vec<u8>) {
-            let ends = Ends { client, server: Some(server) };
-            let session = Session::default();
-            let canonical = |address: std::net::SocketAddr| {
-                std::net::SocketAddr::new(address.ip().to_canonical(), address.port())
-            };
-            let (client, server) = (canonical(client), canonical(server));
-            let mapped = |address: std::net::SocketAddr| match address.ip() {
-                IpAddr::V4(ip) => (ip.to_ipv6_mapped(), address.port()).into(),
-                IpAddr::V6(_) => address,
-            };
-            let expected = match client.is_ipv4() == server.is_ipv4() {
-                true => Announced::Client(client, server),
-                false => Announced::Client(mapped(client), mapped(server)),
-            };
-            for version in [ClientAddress::ProxyV1, ClientAddress::ProxyV2] {
-                let header = version.header(ends, &session);
-                prop_assert_eq!(parse(&header), Ok(expected));
-                // What follows is left.
-                let all = [&header[..], &rest].concat();
-                let mut stream = all.as_slice();
-                let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-                prop_assert_eq!(runtime.block_on(read(&mut stream)).unwrap(), expected);
-                prop_assert_eq!(stream, &rest[..]);
+            #[test]
+            fn what_is_announced_is_read(client in address(), server in address(), rest: Vec<u8>) {
+                let ends = Ends { client, server: Some(server) };
+                let session = Session::default();
+                let canonical = |address: std::net::SocketAddr| {
+                    std::net::SocketAddr::new(address.ip().to_canonical(), address.port())
+                };
+                let (client, server) = (canonical(client), canonical(server));
+                let mapped = |address: std::net::SocketAddr| match address.ip() {
+                    IpAddr::V4(ip) => (ip.to_ipv6_mapped(), address.port()).into(),
+                    IpAddr::V6(_) => address,
+                };
+                let expected = if client.is_ipv4() == server.is_ipv4() {
+    Announced::Client(client, server)
+    } else {
+    Announced::Client(mapped(client), mapped(server))
+    };
+                for version in [ClientAddress::ProxyV1, ClientAddress::ProxyV2] {
+                    let header = version.header(ends, &session);
+                    prop_assert_eq!(parse(&header), Ok(expected));
+                    // What follows is left.
+                    let all = [&header[..], &rest].concat();
+                    let mut stream = all.as_slice();
+                    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+                    prop_assert_eq!(runtime.block_on(read(&mut stream)).unwrap(), expected);
+                    prop_assert_eq!(stream, &rest[..]);
+                }
+            }
+
+            #[test]
+            fn anything_is_read_or_refused(bytes: Vec<u8>, cut in 0_usize..200) {
+                let _ = parse(&bytes);
+                let ends = Ends {
+                    client: "192.0.2.7:1".parse().unwrap(),
+                    server: "192.0.2.1:443".parse().ok(),
+                };
+                let mut header = ClientAddress::ProxyV2.header(ends, &Session::default());
+                header.extend(bytes);
+                header.truncate(cut);
+                let _ = parse(&header);
             }
         }
-
-        #[test]
-        fn anything_is_read_or_refused(bytes: Vec<u8>, cut in 0_usize..200) {
-            let _ = parse(&bytes);
-            let ends = Ends {
-                client: "192.0.2.7:1".parse().unwrap(),
-                server: "192.0.2.1:443".parse().ok(),
-            };
-            let mut header = ClientAddress::ProxyV2.header(ends, &Session::default());
-            header.extend(bytes);
-            header.truncate(cut);
-            let _ = parse(&header);
-        }
-    }
 
     #[test]
     fn lines_that_are_none_are_refused() {

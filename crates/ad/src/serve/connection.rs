@@ -147,9 +147,10 @@ impl Server {
     /// A place for a connection that has come, once there is one.
     async fn place(&self, peer: SocketAddr) -> Option<Place> {
         self.room.ready().await;
-        match self.is_balancer(peer) {
-            true => Some(self.room.enter_for_others(peer.ip().into())),
-            false => self.room.enter(peer.ip().into()),
+        if self.is_balancer(peer) {
+            Some(self.room.enter_for_others(peer.ip().into()))
+        } else {
+            self.room.enter(peer.ip().into())
         }
     }
 
@@ -384,9 +385,10 @@ impl Server {
                 Err(error) => return Err(self.explained(&error, requested_name.as_deref())),
             }
             server::pass(stream.ssl());
-            let signers = match server::may_sign_slowly(stream.ssl()) {
-                true => &self.slow_signers,
-                false => &self.signers,
+            let signers = if server::may_sign_slowly(stream.ssl()) {
+                &self.slow_signers
+            } else {
+                &self.signers
             };
             let (computed, polled) = signers
                 .run(source, stream, compute)
@@ -466,9 +468,10 @@ fn peek_record(stream: &TcpStream) -> io::Result<()> {
             }
             _ => false,
         };
-        match is_enough {
-            true => Ok(()),
-            false => Err(io::ErrorKind::WouldBlock.into()),
+        if is_enough {
+            Ok(())
+        } else {
+            Err(io::ErrorKind::WouldBlock.into())
         }
     })
 }

@@ -342,9 +342,12 @@ impl Body for Sent {
             .and_then(|frame| frame.as_ref().ok()?.data_ref());
         this.under_way.has(data.map_or(0, Bytes::len));
         if let Some(Err(error)) = &frame {
-            this.faults.note(|| match is_malformed(error) {
-                true => Fault::Malformed,
-                false => Fault::ClientGone,
+            this.faults.note(|| {
+                if is_malformed(error) {
+                    Fault::Malformed
+                } else {
+                    Fault::ClientGone
+                }
             });
         }
         Poll::Ready(frame.filter(|frame| !frame.as_ref().is_ok_and(Frame::is_trailers)))

@@ -83,9 +83,10 @@ impl Causes {
         let is_listed = causes.len() < CAUSES || causes.contains_key(cause);
         let cause = Cause {
             what: cause.what,
-            reason: match is_listed {
-                true => cause.reason.clone(),
-                false => "another reason".to_owned(),
+            reason: if is_listed {
+                cause.reason.clone()
+            } else {
+                "another reason".to_owned()
             },
         };
         let times = causes.entry(cause).or_insert(Times {

@@ -48,9 +48,10 @@ pub(super) struct Most {
 impl Most {
     /// What one source may have, where so many places are taken.
     fn share(&self, taken: usize) -> usize {
-        match taken < self.connections.div_ceil(2) {
-            true => self.of_one,
-            false => self.of_one_in_a_crowd,
+        if taken < self.connections.div_ceil(2) {
+            self.of_one
+        } else {
+            self.of_one_in_a_crowd
         }
     }
 }

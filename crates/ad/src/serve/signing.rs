@@ -279,9 +279,10 @@ impl Waiting {
         while let Some(source) = self.turns.pop_front() {
             let jobs = self.jobs.entry(source).or_default();
             let job = std::iter::from_fn(|| jobs.pop_front()).find(|job| job.is_wanted());
-            match jobs.is_empty() {
-                true => drop(self.jobs.remove(&source)),
-                false => self.turns.push_back(source),
+            if jobs.is_empty() {
+                drop(self.jobs.remove(&source));
+            } else {
+                self.turns.push_back(source);
             }
             if job.is_some() {
                 return job;

@@ -80,9 +80,10 @@ impl State {
             error,
         };
         let found = folder.ancestors().find_map(|above| {
-            let above = match above == Path::new("") {
-                true => Path::new("."),
-                false => above,
+            let above = if above == Path::new("") {
+                Path::new(".")
+            } else {
+                above
             };
             match above.metadata() {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => None,
@@ -97,9 +98,10 @@ impl State {
             return Err(wrong(io::ErrorKind::NotADirectory.into()));
         }
         if above == folder {
-            let owner = match geteuid().is_root() {
-                true => found.uid(),
-                false => geteuid().as_raw(),
+            let owner = if geteuid().is_root() {
+                found.uid()
+            } else {
+                geteuid().as_raw()
             };
             is_safe(&found, owner).map_err(wrong)?;
         }
@@ -167,9 +169,10 @@ impl State {
                 tell(&path, fs::remove_file(&path));
             }
         }
-        match failed.is_empty() {
-            true => Ok(()),
-            false => Err(io::Error::other(failed.join("; "))),
+        if failed.is_empty() {
+            Ok(())
+        } else {
+            Err(io::Error::other(failed.join("; ")))
         }
     }
 }
@@ -254,9 +257,10 @@ fn read(path: &Path) -> Result<(Chain, Option<SystemTime>), Useless> {
     let content = lastbyte_files::read_regular(path, MOST, Links::Refused).map(Zeroizing::new);
     let (chain, until) = parse(&content?)?;
     let name = format!("{}.pem", chain.digest());
-    match path.ends_with(&name) {
-        true => Ok((chain, until)),
-        false => Err(Useless::Name),
+    if path.ends_with(&name) {
+        Ok((chain, until))
+    } else {
+        Err(Useless::Name)
     }
 }
 

@@ -68,13 +68,14 @@ impl FromStr for Account {
                 found.ok_or_else(|| unknown("group", group))?.gid
             }
         };
-        match user.uid.is_root() {
-            true => Err(AccountError::Root(name.to_owned())),
-            false => Ok(Account {
+        if user.uid.is_root() {
+            Err(AccountError::Root(name.to_owned()))
+        } else {
+            Ok(Account {
                 name: name.to_owned(),
                 user: user.uid,
                 group,
-            }),
+            })
         }
     }
 }

@@ -360,11 +360,12 @@ impl<R: Read> Walker<R> {
         if children > 0 {
             self.above.push(children);
         }
-        match self.above.len() > usize::from(DEPTH) {
-            true => Err(refused(format!(
+        if self.above.len() > usize::from(DEPTH) {
+            Err(refused(format!(
                 "its columns are more than {DEPTH} deep in each other"
-            ))),
-            false => Ok(()),
+            )))
+        } else {
+            Ok(())
         }
     }
 

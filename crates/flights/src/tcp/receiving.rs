@@ -309,9 +309,10 @@ impl Buffer {
             since: (0, Time(0)),
         };
         let space = buffer.payload(buffer.size);
-        buffer.window = match space > syn_mss {
-            true => space - space % syn_mss.max(1),
-            false => space,
+        buffer.window = if space > syn_mss {
+            space - space % syn_mss.max(1)
+        } else {
+            space
         };
         buffer.threshold = buffer.window;
         buffer
@@ -375,9 +376,10 @@ impl Buffer {
     fn select(&mut self, received: usize, mss: usize) -> usize {
         let current = self.window.saturating_sub(received);
         let next = self.next(mss);
-        self.window = match next < current {
-            true => current.next_multiple_of(self.unit),
-            false => next,
+        self.window = if next < current {
+            current.next_multiple_of(self.unit)
+        } else {
+            next
         };
         self.window.min(UNSCALED * self.unit)
     }

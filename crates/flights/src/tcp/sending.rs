@@ -322,9 +322,10 @@ impl Sending {
     /// `tcp_cwnd_validate`, after something was sent or could not be
     pub(super) fn validate_cwnd(&mut self) {
         let packets_out = self.packets_out();
-        let usage = match self.is_full() {
-            true => Usage::Full,
-            false => Usage::Partial,
+        let usage = if self.is_full() {
+            Usage::Full
+        } else {
+            Usage::Partial
         };
         if usage == Usage::Full
             || self.acknowledged >= self.usage_end

@@ -38,9 +38,10 @@ impl Estimate {
         self.smoothed = (self.smoothed + error).max(1);
         let more = error.abs() - (self.deviation >> 2);
         // A shorter round trip is no reason to wait longer.
-        self.deviation += match error < 0 && more > 0 {
-            true => more >> 3,
-            false => more,
+        self.deviation += if error < 0 && more > 0 {
+            more >> 3
+        } else {
+            more
         };
         if self.deviation > self.most {
             self.most = self.deviation;

@@ -119,11 +119,10 @@ impl Cache {
 
     /// What is said of a folder whose kernel can't be used.
     fn damaged(&self, folder: PathBuf) -> KernelError {
-        let mend = match self.is_installed(&folder) {
-            true => "install its package anew",
-            false => {
-                "`lastbyte kernel remove` removes it, and `lastbyte kernel build` makes it anew"
-            }
+        let mend = if self.is_installed(&folder) {
+            "install its package anew"
+        } else {
+            "`lastbyte kernel remove` removes it, and `lastbyte kernel build` makes it anew"
         };
         KernelError::Damaged { folder, mend }
     }

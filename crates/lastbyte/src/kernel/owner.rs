@@ -14,9 +14,10 @@ pub fn foreign(path: &Path) -> Option<String> {
     let links = path.ancestors().filter(|place| place.is_symlink());
     let targets = links.filter_map(|link| {
         let target = link.canonicalize().ok()?;
-        let which = match link == path {
-            true => Which::Itself,
-            false => Which::Above,
+        let which = if link == path {
+            Which::Itself
+        } else {
+            Which::Above
         };
         Some((target, which))
     });

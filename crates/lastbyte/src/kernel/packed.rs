@@ -209,9 +209,10 @@ impl Packed {
 
     /// It is the program that its description is of.
     fn check_program(&self) -> Result<(), PackedError> {
-        match sha256(&self.program) == self.info.sha256 {
-            true => Ok(()),
-            false => Err(PackedError::Program),
+        if sha256(&self.program) == self.info.sha256 {
+            Ok(())
+        } else {
+            Err(PackedError::Program)
         }
     }
 
@@ -236,9 +237,10 @@ impl Packed {
         let mut texts = texts.into_iter().chain(patches.iter().map(|it| &it.name));
         let is_plain = |text: &String| text.len() <= LONGEST && !text.contains(is_hidden);
         let are_digests = digests.map(|it| it.parse::<Digest>()).all(|it| it.is_ok());
-        match are_digests && texts.all(is_plain) {
-            true => Ok(()),
-            false => Err(PackedError::Odd(PARTS[0])),
+        if are_digests && texts.all(is_plain) {
+            Ok(())
+        } else {
+            Err(PackedError::Odd(PARTS[0]))
         }
     }
 
@@ -260,9 +262,10 @@ impl Packed {
             AARCH64 => "aarch64".to_owned(),
             other => format!("number {other} of ELF"),
         };
-        match processor == ARCH {
-            true => Ok(()),
-            false => Err(PackedError::Processor(processor)),
+        if processor == ARCH {
+            Ok(())
+        } else {
+            Err(PackedError::Processor(processor))
         }
     }
 
@@ -270,20 +273,22 @@ impl Packed {
     fn check_version(&self) -> Result<(), PackedError> {
         let banner = format!("Linux version {} (", self.info.version);
         let mut places = self.program.windows(banner.len());
-        match places.any(|place| place == banner.as_bytes()) {
-            true => Ok(()),
-            false => Err(PackedError::Version(self.info.version.clone())),
+        if places.any(|place| place == banner.as_bytes()) {
+            Ok(())
+        } else {
+            Err(PackedError::Version(self.info.version.clone()))
         }
     }
 
     fn check_recipe(&self, cache: &Cache) -> Result<(), PackedError> {
         let (wanted, found) = (cache.recipe().digest(), &self.info.recipe_sha256);
-        match *found == wanted {
-            true => Ok(()),
-            false => Err(PackedError::Recipe {
+        if *found == wanted {
+            Ok(())
+        } else {
+            Err(PackedError::Recipe {
                 found: found.clone(),
                 wanted,
-            }),
+            })
         }
     }
 }

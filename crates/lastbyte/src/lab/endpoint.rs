@@ -192,9 +192,10 @@ fn input_of(event: EpollFlags) -> Input {
     const CLOSED: EpollFlags = EpollFlags::EPOLLRDHUP
         .union(EpollFlags::EPOLLHUP)
         .union(EpollFlags::EPOLLERR);
-    match event.intersects(CLOSED) {
-        true => Input::Closed,
-        false => Input::Open,
+    if event.intersects(CLOSED) {
+        Input::Closed
+    } else {
+        Input::Open
     }
 }
 
@@ -290,10 +291,11 @@ impl<'a> Endpoints<'a> {
             // Nothing else tells.
             self.do_due()?;
         }
-        let until = match self.ended == before {
-            true => self.next_due().into_iter().chain(until).min(),
+        let until = if self.ended == before {
+            self.next_due().into_iter().chain(until).min()
+        } else {
             // Another connection may start at once.
-            false => Some(Time(0)),
+            Some(Time(0))
         };
         let count = (self.waking)
             .wait(&self.epoll, until, self.settings.shortcuts, &mut events)

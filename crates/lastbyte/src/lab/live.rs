@@ -194,13 +194,12 @@ impl Engine for LiveEngine {
         }
         let retention = job.retention();
         let mut environment = self.environment.clone();
-        let programs = match job.arm.arm.server.is_foreign() {
-            true => {
-                let store = pages::store()?;
-                let found = self.programs.find(&job.arm.arm, job.cell, store.folder());
-                found.map_err(LabError::from)?
-            }
-            false => None,
+        let programs = if job.arm.arm.server.is_foreign() {
+            let store = pages::store()?;
+            let found = self.programs.find(&job.arm.arm, job.cell, store.folder());
+            found.map_err(LabError::from)?
+        } else {
+            None
         };
         if let Some(programs) = &programs {
             environment.versions.extend(programs.versions.clone());
@@ -349,9 +348,10 @@ fn pace(job: &Job<'_>, cost: &Cost) -> Pace {
     let duration = expected_duration(&cost.exchange, &as_set_up(job), job.arm.arm.record_size)
         .min(job.experiment.timeout);
     // What another's server computes, no pilot tells.
-    let requested = match job.arm.arm.server.is_foreign() {
-        true => Some(job.experiment.concurrency.unwrap_or(1)),
-        false => job.experiment.concurrency,
+    let requested = if job.arm.arm.server.is_foreign() {
+        Some(job.experiment.concurrency.unwrap_or(1))
+    } else {
+        job.experiment.concurrency
     };
     Pace {
         concurrency: concurrency(requested, duration, cost),

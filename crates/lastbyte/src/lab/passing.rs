@@ -33,9 +33,10 @@ impl Run {
     ///
     /// The first block that failed.
     pub fn whole(mut self) -> Result<Run, RunError> {
-        match self.failed.is_empty() {
-            true => Ok(self),
-            false => Err(RunError::Block(self.failed.swap_remove(0))),
+        if self.failed.is_empty() {
+            Ok(self)
+        } else {
+            Err(RunError::Block(self.failed.swap_remove(0)))
         }
     }
 }

@@ -59,13 +59,14 @@ impl PreparedArm {
         };
         let stack = stack(&tls).map_err(|problem| refuse(problem.to_string()))?;
         let delivery = delivery::prepare(&arm, &chain, stack.as_ref()).map_err(refuse)?;
-        let failed = match arm.delivery.retries() {
-            true => first_attempt(stack.as_ref()).map_err(|error| {
+        let failed = if arm.delivery.retries() {
+            first_attempt(stack.as_ref()).map_err(|error| {
                 refuse(format!(
                     "its first handshake, tried in memory, fails: {error}"
                 ))
-            })?,
-            false => None,
+            })?
+        } else {
+            None
         };
         Ok(Self {
             arm,

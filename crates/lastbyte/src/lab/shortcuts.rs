@@ -62,9 +62,10 @@ impl Shortcuts {
         let mut large = cell.as_ref().clone();
         large.hosts.buffers = Buffers::Large;
         let gains = self.wakes(arm, &large) == WakePolicy::Progress;
-        match gains && buffers_change_nothing(arm, &cell) {
-            true => Cow::Owned(large),
-            false => cell,
+        if gains && buffers_change_nothing(arm, &cell) {
+            Cow::Owned(large)
+        } else {
+            cell
         }
     }
 

@@ -121,9 +121,10 @@ pub(crate) enum Sockets {
 impl Sockets {
     /// Those of transfers that this server answers.
     pub(crate) fn of(server: Server) -> Sockets {
-        match server.is_foreign() {
-            true => Sockets::OfPrograms,
-            false => Sockets::Ours,
+        if server.is_foreign() {
+            Sockets::OfPrograms
+        } else {
+            Sockets::Ours
         }
     }
 }

@@ -473,10 +473,7 @@ impl Engine for VirtualEngine {
     }
 
     fn block_size(&self, study: &Study) -> u32 {
-        match study.has_pages() {
-            true => PAGE_BLOCK,
-            false => BLOCK,
-        }
+        if study.has_pages() { PAGE_BLOCK } else { BLOCK }
     }
 
     /// Guests have one processor each, of those that this process may use and, in a container, has its share of; those with
@@ -484,14 +481,13 @@ impl Engine for VirtualEngine {
     fn workers(&self, study: &Study) -> usize {
         let share = thread::available_parallelism().map_or(1, NonZero::get);
         let processors = available_cpus().len().clamp(1, share);
-        match study.has_foreign_servers() {
-            true => {
-                let each = self.memory_for(study);
-                // Where there is too little for one, that was told.
-                let room = boot::room(each).unwrap_or(each);
-                boot::at_once(processors, room, each)
-            }
-            false => processors,
+        if study.has_foreign_servers() {
+            let each = self.memory_for(study);
+            // Where there is too little for one, that was told.
+            let room = boot::room(each).unwrap_or(each);
+            boot::at_once(processors, room, each)
+        } else {
+            processors
         }
     }
 

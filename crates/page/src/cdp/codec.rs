@@ -37,9 +37,10 @@ impl Codec {
                 let mut message: Vec<u8> = self.buffer.drain(..=end).collect();
                 message.pop();
                 self.searched = 0;
-                match message.len() > MOST_MESSAGE {
-                    true => Err(TooLarge),
-                    false => Ok(Some(message)),
+                if message.len() > MOST_MESSAGE {
+                    Err(TooLarge)
+                } else {
+                    Ok(Some(message))
                 }
             }
             None if self.buffer.len() > MOST_MESSAGE => Err(TooLarge),

@@ -50,10 +50,7 @@ impl Histogram {
         let pairs = || self.0.iter().flatten().zip(last.0.iter().flatten());
         let all: f64 = pairs().map(|(_, last)| last).sum();
         let there: f64 = pairs().map(|(now, last)| now.min(*last)).sum();
-        match all > 0.0 {
-            true => there / all,
-            false => 1.0,
-        }
+        if all > 0.0 { there / all } else { 1.0 }
     }
 }
 

@@ -370,11 +370,14 @@ pub fn read(har: &[u8]) -> Result<Recorded, HarError> {
         let problem = "it is UTF-16: save it as UTF-8".to_owned();
         return Err(HarError::Form { problem });
     }
-    let har: Har = serde_json::from_slice(har).map_err(|error| match error.is_eof() {
-        true => HarError::CutOff { line: error.line() },
-        false => HarError::Form {
-            problem: error.to_string(),
-        },
+    let har: Har = serde_json::from_slice(har).map_err(|error| {
+        if error.is_eof() {
+            HarError::CutOff { line: error.line() }
+        } else {
+            HarError::Form {
+                problem: error.to_string(),
+            }
+        }
     })?;
     let all = (har.log.entries.iter().enumerate()).map(|(place, text)| parsed(place, text));
     let all: Vec<Entry> = all.collect::<Result<_, _>>()?;
@@ -399,9 +402,10 @@ pub fn read(har: &[u8]) -> Result<Recorded, HarError> {
         })
         .collect();
     if entries.is_empty() {
-        let left_out = match notes.is_empty() {
-            true => String::new(),
-            false => format!(" ({})", notes.join(", ")),
+        let left_out = if notes.is_empty() {
+            String::new()
+        } else {
+            format!(" ({})", notes.join(", "))
         };
         return Err(HarError::Empty { left_out });
     }
@@ -659,9 +663,10 @@ impl Entry {
             content,
             ..
         } = &self.response;
-        match self.is_from_cache() {
-            true => content.size.0,
-            false => body_size.0.or(transfer_size.0).or(content.size.0),
+        if self.is_from_cache() {
+            content.size.0
+        } else {
+            body_size.0.or(transfer_size.0).or(content.size.0)
         }
     }
 
@@ -803,10 +808,7 @@ fn resources(
                     }
                     above = finder.found_in.unwrap_or(document);
                 }
-                Some(match above < place {
-                    true => above,
-                    false => document,
-                })
+                Some(if above < place { above } else { document })
             }
         };
         let kind = kind(place);

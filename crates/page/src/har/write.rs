@@ -230,9 +230,10 @@ fn entry(nth: usize, load: &Load, request: &Request) -> Value {
             .requests
             .iter()
             .filter(|one| one.kind == Some(Kind::Script));
-        let by = match scripts.any(|script| script.url == *url) {
-            true => "script",
-            false => "parser",
+        let by = if scripts.any(|script| script.url == *url) {
+            "script"
+        } else {
+            "parser"
         };
         entry["_initiator"] = json!({ "type": by, "url": url });
     }

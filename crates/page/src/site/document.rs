@@ -19,9 +19,10 @@ struct Parts {
 
 impl Parts {
     fn push(&mut self, text: &str) {
-        match self.is_in_body {
-            true => self.body.push(text.to_owned()),
-            false => self.head += text,
+        if self.is_in_body {
+            self.body.push(text.to_owned());
+        } else {
+            self.head += text;
         }
     }
 }
@@ -290,9 +291,10 @@ impl Found {
             let _ = write!(all, "e.fetchPriority=\"{hint}\";");
         }
         if self.kind == Kind::Image {
-            let place = match self.is_on_screen() {
-                true => "top:0",
-                false => "top:2000px",
+            let place = if self.is_on_screen() {
+                "top:0"
+            } else {
+                "top:2000px"
             };
             let _ = write!(all, "e.style=\"position:absolute;{place}\";");
         }

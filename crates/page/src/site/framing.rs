@@ -65,9 +65,10 @@ impl Framing {
         }
         while least < most {
             let middle = least + (most - least).div_ceil(2);
-            match self.response(middle, fields, is_first) > whole {
-                true => most = middle - 1,
-                false => least = middle,
+            if self.response(middle, fields, is_first) > whole {
+                most = middle - 1;
+            } else {
+                least = middle;
             }
         }
         Some(least)
@@ -87,10 +88,7 @@ impl Framing {
                 let fields = fields.map(|(name, value)| frames.field(name, value));
                 // The status, 200, has a number itself.
                 let head = FRAME + 1 + fields.sum::<u64>() + frames.added;
-                let first = match is_first {
-                    true => frames.first,
-                    false => 0,
-                };
+                let first = if is_first { frames.first } else { 0 };
                 let end = u64::from(body > frames.whole);
                 let count = body.div_ceil(frames.most.max(1)).max(1) + end;
                 head + first + FRAME * count + body

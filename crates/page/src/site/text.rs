@@ -133,9 +133,10 @@ impl Written<'_> {
                 }
                 Kind::Image => {
                     // What is largest on the screen.
-                    let size = match body.iter().any(|part| part.starts_with("<img")) {
-                        false => "width=1000 height=400",
-                        true => "width=240 height=160",
+                    let size = if body.iter().any(|part| part.starts_with("<img")) {
+                        "width=240 height=160"
+                    } else {
+                        "width=1000 height=400"
                     };
                     body.push(format!("<img src={url} {size} alt={place}>"));
                 }
@@ -207,9 +208,12 @@ impl Written<'_> {
     /// A script that asks for what is found in it as soon as it runs.
     pub(super) fn script(&self) -> Vec<u8> {
         let found: String = (self.found())
-            .map(|found| match self.imports(found.place) {
-                true => format!("import\"{}\";", found.url),
-                false => found.javascript(),
+            .map(|found| {
+                if self.imports(found.place) {
+                    format!("import\"{}\";", found.url)
+                } else {
+                    found.javascript()
+                }
             })
             .collect();
         fill(found.into_bytes(), self.size(), b"/*", b"*/")

@@ -372,9 +372,10 @@ fn made_up_pictures_and_fonts_are_pictures_and_fonts() {
     let mut more = Vec::new();
     for answer in &site.answers[1..] {
         let path = answer.path.as_str();
-        let checked = match path.ends_with("png") {
-            true => format!("e=new Image();e.src='{path}';e.decode()"),
-            false => format!("e=new FontFace('f','url({path})');e.load()"),
+        let checked = if path.ends_with("png") {
+            format!("e=new Image();e.src='{path}';e.decode()")
+        } else {
+            format!("e=new FontFace('f','url({path})');e.load()")
         };
         document += &format!("{checked}.then(()=>fetch('/good?{path}'),()=>fetch('/bad?{path}'));");
         more.push((path, answer.content.clone()));

@@ -139,10 +139,10 @@ fn walk(folder: &Path, name: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
-        match path.is_dir() {
-            true => found.extend(walk(&path, name)),
-            false if path.ends_with(name) => found.push(path),
-            false => {}
+        if path.is_dir() {
+            found.extend(walk(&path, name));
+        } else if path.ends_with(name) {
+            found.push(path);
         }
     }
     found.retain(|path| path.with_file_name("chain.pem").exists());

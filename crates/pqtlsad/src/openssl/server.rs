@@ -156,9 +156,10 @@ pub fn install(
             ffi::set_session_id_context(ssl, &sha256(name.as_bytes()))?;
         }
         // After a HelloRetryRequest nothing that was set for the first ClientHello stays.
-        let types: &[u8] = match chosen.is_raw_key() {
-            true => &[certificate_type::RAW_PUBLIC_KEY, certificate_type::X509],
-            false => &[certificate_type::X509],
+        let types: &[u8] = if chosen.is_raw_key() {
+            &[certificate_type::RAW_PUBLIC_KEY, certificate_type::X509]
+        } else {
+            &[certificate_type::X509]
         };
         let set = ffi::set_server_certificate_types(ssl, types);
         ssl.set_ex_data(index, chosen);
@@ -197,10 +198,13 @@ pub fn omitted_bytes(ssl: &SslRef) -> usize {
     let lengths = chain.lengths().rev().take(*omitted);
     let whole: usize = lengths.map(|length| length + ENTRY).sum();
     let is_raw_key = || ssl.ex_data(*CHOSEN.get()?).map(Chosen::is_raw_key);
-    let instead = match *omitted < chain.certificates().len() {
-        true => return whole,
-        false if is_raw_key() == Some(true) => chain.public_key().public_key_to_der(),
-        false => ssl.certificate().map_or(Ok(Vec::new()), X509Ref::to_der),
+    if *omitted < chain.certificates().len() {
+        return whole;
+    }
+    let instead = if is_raw_key() == Some(true) {
+        chain.public_key().public_key_to_der()
+    } else {
+        ssl.certificate().map_or(Ok(Vec::new()), X509Ref::to_der)
     };
     whole.saturating_sub(instead.map_or(0, |instead| instead.len() + ENTRY))
 }
@@ -248,9 +252,10 @@ fn choose(
     Chosen {
         selection: chains.select(name, offered.as_ref()),
         offered,
-        raw_public_key: match takes_raw_key {
-            true => RawPublicKey::Taken,
-            false => RawPublicKey::NotTaken,
+        raw_public_key: if takes_raw_key {
+            RawPublicKey::Taken
+        } else {
+            RawPublicKey::NotTaken
         },
         end_entity,
     }

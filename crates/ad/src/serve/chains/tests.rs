@@ -322,9 +322,10 @@ fn a_pipe_in_the_place_of_a_file_keeps_nobody_waiting() {
     let first = made();
     for is_key in [false, true] {
         let mut folder = Folder::new(&first);
-        let path = match is_key {
-            true => folder.files.key.clone(),
-            false => folder.files.chain.clone(),
+        let path = if is_key {
+            folder.files.key.clone()
+        } else {
+            folder.files.chain.clone()
         };
         fs::remove_file(&path).unwrap();
         nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).unwrap();

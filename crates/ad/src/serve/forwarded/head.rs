@@ -212,9 +212,10 @@ fn has_port(authority: &Authority) -> bool {
 /// Refuses a body of which this server would not see what is in it (RFC 9112, section 6.1).
 fn one_coding(headers: &HeaderMap) -> Result<(), StatusCode> {
     let mut codings = headers.get_all(TRANSFER_ENCODING).iter();
-    match codings.all(|coding| coding.as_bytes().eq_ignore_ascii_case(b"chunked")) {
-        true => Ok(()),
-        false => Err(StatusCode::NOT_IMPLEMENTED),
+    if codings.all(|coding| coding.as_bytes().eq_ignore_ascii_case(b"chunked")) {
+        Ok(())
+    } else {
+        Err(StatusCode::NOT_IMPLEMENTED)
     }
 }
 

@@ -60,9 +60,10 @@ impl Tap {
 
     /// Says that the connection in this slot is about to begin.
     pub(super) fn begins(&self, slot: u32) -> io::Result<()> {
-        match slot == self.connections {
-            true => self.stop(),
-            false => Ok(()),
+        if slot == self.connections {
+            self.stop()
+        } else {
+            Ok(())
         }
     }
 

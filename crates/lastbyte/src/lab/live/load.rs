@@ -62,12 +62,11 @@ pub(super) fn run(
     interrupt: &AtomicBool,
     ended: &dyn Fn(),
 ) -> Result<EndpointReport, LabError> {
-    let listener = match load.exchange.server.is_foreign() {
-        true => None,
-        false => {
-            surroundings.server.enter()?;
-            Some(listen_on(load.congestion).map_err(LabError::Socket)?)
-        }
+    let listener = if load.exchange.server.is_foreign() {
+        None
+    } else {
+        surroundings.server.enter()?;
+        Some(listen_on(load.congestion).map_err(LabError::Socket)?)
     };
     surroundings.client.enter()?;
     let settings = Settings {

@@ -174,15 +174,16 @@ impl<'a> Rig<'a> {
         if endpoints.finished.iter().any(Option::is_none) {
             return Ok(None);
         }
-        let observed = match self.retention.is_nothing() {
-            true => None,
-            false => Some(ObservedBlock {
+        let observed = if self.retention.is_nothing() {
+            None
+        } else {
+            Some(ObservedBlock {
                 secrets: self
                     .retention
                     .secrets_of(first_index, endpoints.finished.iter().flatten()),
                 ..(emulator.observed.take())
                     .unwrap_or_else(|| ObservedBlock::of_secrets(Vec::new()))
-            }),
+            })
         };
         let finished = endpoints.finished.into_iter().flatten();
         let rows = finished

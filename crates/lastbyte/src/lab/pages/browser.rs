@@ -144,11 +144,12 @@ fn trust(programs: &BrowserPrograms, origins: &[Origin], home: &Path) -> Result<
             .env("HOME", home)
             .output()
             .map_err(PageError::Write)?;
-        match output.status.success() {
-            true => Ok(()),
-            false => Err(PageError::Root(
+        if output.status.success() {
+            Ok(())
+        } else {
+            Err(PageError::Root(
                 String::from_utf8_lossy(&output.stderr).trim().to_owned(),
-            )),
+            ))
         }
     };
     certutil(&["-N", "--empty-password"])?;

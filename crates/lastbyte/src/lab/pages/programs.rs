@@ -51,9 +51,10 @@ enum Caller {
 
 impl Caller {
     fn of(has_page: bool) -> Caller {
-        match has_page {
-            true => Caller::Browser,
-            false => Caller::Ours,
+        if has_page {
+            Caller::Browser
+        } else {
+            Caller::Ours
         }
     }
 }

@@ -32,9 +32,10 @@ impl Holds {
         let is_bare = segment.is_some_and(|segment| {
             segment.payload.is_empty() && segment.header.flags & TcpPacket::SYN == 0
         });
-        match is_bare {
-            true => Holds::Acknowledgement,
-            false => Holds::Data,
+        if is_bare {
+            Holds::Acknowledgement
+        } else {
+            Holds::Data
         }
     }
 }

@@ -121,9 +121,10 @@ pub(super) fn ended(found: &[Handshake]) -> Vec<&Handshake> {
 
 /// What the browser had of a server when that answered, having had so much of it when it began, and these handshakes before.
 pub(super) fn had(cache: Cache, before: &[&Handshake], server: Ipv4Addr) -> Cache {
-    match before.iter().any(|one| one.server() == server) {
-        true => Cache::Warm,
-        false => cache,
+    if before.iter().any(|one| one.server() == server) {
+        Cache::Warm
+    } else {
+        cache
     }
 }
 

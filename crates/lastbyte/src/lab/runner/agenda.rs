@@ -68,9 +68,10 @@ impl Agenda {
     pub(super) fn next(&mut self) -> Turn {
         let ready = |cell: &OpenCell| !cell.todo.is_empty() || cell.busy == 0;
         let Some(index) = self.cells.iter().position(ready) else {
-            return match self.cells.is_empty() {
-                true => Turn::Over,
-                false => Turn::Wait,
+            return if self.cells.is_empty() {
+                Turn::Over
+            } else {
+                Turn::Wait
             };
         };
         let turn = self.cells.get_mut(index).map_or(Turn::Over, OpenCell::next);

@@ -190,9 +190,10 @@ fn run_in(path: &Path, study: &Study, engine: &Invented) -> (Finished, BTreeSet<
     let arms: Vec<_> = arms
         .map(|arm| PreparedArm::new(arm.clone(), &store).unwrap())
         .collect();
-    let start = match path.exists() {
-        true => Start::Resume,
-        false => Start::Afresh,
+    let start = if path.exists() {
+        Start::Resume
+    } else {
+        Start::Afresh
     };
     let manifest = Manifest::new(study, BLOCK, engine.environment.clone());
     let folder = Folder::take(path, study, manifest, start).unwrap();

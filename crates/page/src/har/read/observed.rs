@@ -134,18 +134,20 @@ impl Entry {
         // So old it was already.
         let age = get("age").and_then(|age| age.trim().parse().ok());
         let fresh = lifetime.saturating_sub(age.unwrap_or(0));
-        let stale = match is_asked_again || has("must-revalidate") {
-            true => 0,
-            false => seconds("stale-while-revalidate").unwrap_or(0),
+        let stale = if is_asked_again || has("must-revalidate") {
+            0
+        } else {
+            seconds("stale-while-revalidate").unwrap_or(0)
         };
         let short = |seconds: u64| u32::try_from(seconds).unwrap_or(u32::MAX);
         Some(Caching {
-            keeping: match has("no-store") || self.request.method != "GET" {
-                true => Keeping::Never,
-                false => Keeping::For {
+            keeping: if has("no-store") || self.request.method != "GET" {
+                Keeping::Never
+            } else {
+                Keeping::For {
                     fresh: short(fresh),
                     stale: short(stale),
-                },
+                }
             },
             has_validator: get("etag").is_some() || get("last-modified").is_some(),
         })
