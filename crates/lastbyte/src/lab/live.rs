@@ -29,7 +29,7 @@ use self::rig::{Block, Cost};
 use super::LabError;
 use super::cores::lock_memory;
 use super::lock::lock;
-use super::pages::Finder;
+use super::programs::Finder;
 use super::runner::{BlockError, Ending, Engine, Job};
 use super::surroundings::MAX_CONNECTIONS;
 use super::trial::try_handshake;

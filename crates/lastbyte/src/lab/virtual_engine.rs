@@ -33,7 +33,7 @@ use super::runner::{BlockError, Engine, Job};
 use super::scratch::Scratch;
 use super::shortcuts::Shortcuts;
 use super::trial::try_handshake;
-use super::{Ending, Grants, LabError, PageError, PreparedArm, SHARED_MEMORY, boot, pages};
+use super::{Ending, Grants, LabError, PageError, PreparedArm, SHARED_MEMORY, boot, programs};
 use crate::kernel::Kernel;
 use crate::results::{Beside, CpuCosts, Environment, KERNEL_SOURCE};
 use crate::study::{
@@ -91,7 +91,7 @@ pub struct VirtualEngine {
     /// By arm and the way its connections begin, of what was calibrated.
     costs: Mutex<HashMap<(String, &'static str), CpuCosts>>,
     /// Servers that are not ours, and browsers.
-    programs: pages::Finder,
+    programs: programs::Finder,
 }
 
 impl VirtualEngine {
@@ -121,7 +121,7 @@ impl VirtualEngine {
             memory: MEMORY,
             shortcuts: Shortcuts::default(),
             costs: Mutex::default(),
-            programs: pages::Finder::default(),
+            programs: programs::Finder::default(),
         }
     }
 
@@ -519,8 +519,8 @@ impl Engine for VirtualEngine {
         let mut valid_from = job.arm.valid_from();
         if job.cell.page.is_some() {
             // A guest can only read chains: they are made here.
-            let origins = pages::origins(job.arm, job.cell, &self.chains)?;
-            valid_from = valid_from.max(pages::valid_from(&origins));
+            let origins = programs::origins(job.arm, job.cell, &self.chains)?;
+            valid_from = valid_from.max(programs::valid_from(&origins));
         }
         let wall_clock = valid_from.saturating_add(Duration::from_secs(60));
         let seed = job.experiment.seed.part("guest").0 ^ u64::from(job.connections.start);

@@ -28,7 +28,7 @@ use super::inspection::{ObservedBlock, Retention};
 use super::live::{Pace, Rig};
 use super::luck::link_seed;
 use super::netem::{self, NetemError};
-use super::pages::{Computing, ForeignServer, Programs};
+use super::programs::{Computing, ForeignServer, Programs};
 use super::row::row;
 use super::shortcuts::Shortcuts;
 use super::starts;

@@ -7,8 +7,9 @@ use lastbyte_pki::Store;
 
 use super::network::Network;
 use super::{GuestJob, drain, mount_memory};
+use crate::lab::browser::{self, ObservedPacket, Stage};
 use crate::lab::luck::link_seed;
-use crate::lab::pages::{self, Computing, ObservedPacket, Programs, Stage, Timing};
+use crate::lab::programs::{self, Computing, Programs, Timing};
 use crate::lab::starts::{self, Starts};
 use crate::lab::surroundings::{Sides, Sockets};
 use crate::lab::sys::memory::PLACES;
@@ -42,7 +43,7 @@ pub(super) fn run(
     for place in [MOUNT, SHARED] {
         mount_memory(place).map_err(LabError::Configure)?;
     }
-    let origins = pages::origins(arm, cell, store)?;
+    let origins = programs::origins(arm, cell, store)?;
     let mut network = Network::new(cell, Sockets::OfPrograms)?;
     let seed = link_seed(experiment.seed, &cell.link);
     let computing = Computing::in_guest(experiment, &arm.arm, cell);
@@ -60,7 +61,7 @@ pub(super) fn run(
     )?;
     progress();
     let drain = drain(&cell.link);
-    let packets = pages::expected_packets(cell)?.min(MOST / FRAME);
+    let packets = browser::expected_packets(cell)?.min(MOST / FRAME);
     let [place, _] = PLACES;
     let mut rows = Vec::new();
     let mut loads = Vec::new();

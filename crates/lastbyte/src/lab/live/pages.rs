@@ -16,14 +16,12 @@ use lastbyte_tls::KeyLog;
 
 use super::as_set_up;
 use super::rig::EMULATOR_PRIORITY;
+use crate::lab::browser::{Navigation, ObservedPacket, Reader, Stage};
 use crate::lab::cores::{available_cpus, keep_awake, take_core};
 use crate::lab::emulator::{Emulator, EmulatorReport};
 use crate::lab::inspection::Tap;
 use crate::lab::luck::link_seed;
-use crate::lab::pages::{
-    self, Computing, Finder, Navigation, ObservedPacket, Origin, PageError, Programs, Reader,
-    Stage, Timing,
-};
+use crate::lab::programs::{self, Computing, Finder, Origin, PageError, Programs, Timing};
 use crate::lab::runner::Job;
 use crate::lab::shared::Shared;
 use crate::lab::surroundings::{Host, SERVERS, Sockets, Surroundings, client_address, client_slot};
@@ -50,7 +48,7 @@ pub(super) fn measure(job: &Job<'_>, programs: &Finder) -> Result<Option<PageBlo
     let store = store()?;
     let found = programs.find(&job.arm.arm, job.cell, store.folder())?;
     let programs = found.ok_or(PageError::OURS)?;
-    let origins = pages::origins(job.arm, job.cell, &store)?;
+    let origins = programs::origins(job.arm, job.cell, &store)?;
     let folder = tempfile::Builder::new()
         .prefix("lastbyte-pages-")
         .tempdir_in(env::temp_dir())

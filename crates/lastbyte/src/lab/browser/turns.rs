@@ -94,7 +94,7 @@ mod tests {
     use lastbyte_link::{Side, Time};
 
     use super::{Holds, Passage, of_network, passages};
-    use crate::lab::pages::wire::ObservedPacket;
+    use crate::lab::browser::wire::ObservedPacket;
 
     const CLIENT: Side = Side::Client;
     const SERVER: Side = Side::Server;

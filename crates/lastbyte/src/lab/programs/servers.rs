@@ -21,9 +21,9 @@ use crate::study::Server;
 const NODE_SERVER: &str = include_str!("server.mjs");
 /// The one that Go compiles.
 pub(super) const GO_SERVER: &str = include_str!("server.go");
-pub(super) const PORT: u16 = 443;
+const PORT: u16 = 443;
 /// How long a connection of a page may be idle before a server closes it.
-pub(super) const IDLE: Duration = Duration::from_secs(10);
+pub(in crate::lab) const IDLE: Duration = Duration::from_secs(10);
 /// How long a server may take to start.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -47,20 +47,20 @@ struct Files {
 }
 
 /// What a server is to be.
-pub(super) struct Serving<'a> {
-    pub(super) server: Server,
-    pub(super) program: &'a Path,
+pub(in crate::lab) struct Serving<'a> {
+    pub(in crate::lab) server: Server,
+    pub(in crate::lab) program: &'a Path,
     /// The one that it takes.
-    pub(super) group: Group,
-    pub(super) origins: &'a [Origin],
+    pub(in crate::lab) group: Group,
+    pub(in crate::lab) origins: &'a [Origin],
     /// How long a connection may be idle before it is closed; in whole seconds.
-    pub(super) idle: Duration,
-    pub(super) computing: Computing,
+    pub(in crate::lab) idle: Duration,
+    pub(in crate::lab) computing: Computing,
 }
 
 impl Serving<'_> {
     /// Starts it in the calling thread's namespace with its files in `folder`, and waits until it listens at every origin.
-    pub(super) fn start(&self, site: &Site, folder: &Path) -> Result<Process, PageError> {
+    pub(in crate::lab) fn start(&self, site: &Site, folder: &Path) -> Result<Process, PageError> {
         let &Serving {
             server,
             program,
@@ -182,7 +182,7 @@ fn field<'a>(answer: &'a Answer, name: &str) -> &'a str {
 /// How a server frames what was recorded. Node.js and Go are had to send nothing else. nginx sends its name, a date, whose length differs by
 /// a byte or two, and a tag of its own, 9 bytes longer than ours. Caddy keeps fields in HPACK's table: what one takes depends on what came
 /// before, and its own are about as long as what that saves.
-pub(super) fn framing(server: Server) -> Framing {
+pub(in crate::lab) fn framing(server: Server) -> Framing {
     let ours = Frames {
         added: 0,
         has_numbers: true,

@@ -28,17 +28,17 @@ const BROWSER: &str = "/usr/lib/chromium/chromium";
 pub(in crate::lab) struct Programs {
     /// For page loads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) browser: Option<BrowserPrograms>,
-    pub(super) server: PathBuf,
+    pub(in crate::lab) browser: Option<BrowserPrograms>,
+    pub(in crate::lab) server: PathBuf,
     /// By name, for the environment of rows.
     pub(in crate::lab) versions: BTreeMap<String, String>,
 }
 
 /// A browser, and what has it trust a root.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct BrowserPrograms {
-    pub(super) browser: PathBuf,
-    pub(super) certutil: PathBuf,
+pub(in crate::lab) struct BrowserPrograms {
+    pub(in crate::lab) browser: PathBuf,
+    pub(in crate::lab) certutil: PathBuf,
 }
 
 /// What connects to a server.

@@ -36,7 +36,7 @@ impl Computing {
     }
 
     /// Has what a command starts take its time.
-    pub(super) fn of(self, command: &mut Command, kind: Computes) {
+    pub(in crate::lab) fn of(self, command: &mut Command, kind: Computes) {
         match self {
             Computing::OfMachine => {}
             Computing::OfProfile(..) => sys::compute(command, kind),
@@ -56,7 +56,7 @@ impl Computing {
     }
 
     /// How many times longer the browser takes for what it is asked than a machine without a profile.
-    pub(super) fn times(self) -> u32 {
+    pub(in crate::lab) fn times(self) -> u32 {
         match self {
             Computing::OfMachine => 1,
             Computing::OfProfile(profile, _) => profile.times,
@@ -64,7 +64,7 @@ impl Computing {
     }
 
     /// How many times slower the browser is asked to be, by its own throttling: a profile has that in its costs.
-    pub(super) fn throttling(self, slowdown: u32) -> u32 {
+    pub(in crate::lab) fn throttling(self, slowdown: u32) -> u32 {
         match self {
             Computing::OfMachine => slowdown,
             Computing::OfProfile(..) => 1,

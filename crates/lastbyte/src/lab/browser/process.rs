@@ -13,8 +13,8 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::unistd::pipe;
 use openssl::x509::X509;
 
-use super::{BrowserPrograms, Computing, Origin, PageError};
 use crate::lab::process::{Priority, Process, StartError};
+use crate::lab::programs::{BrowserPrograms, Computing, Origin, PageError};
 use crate::lab::sys::{self, Computes};
 
 /// What the browser is called in messages.
