@@ -1,10 +1,12 @@
-//! Programs that end TLS in front of a server, side by side: `lastbyte ad serve` as it is and as it was, nginx, Caddy.
+//! Programs that end TLS in front of a server, side by side: `lastbyte ad serve` as it is and as it
+//! was, nginx, Caddy.
 //!
 //!     cargo bench -p lastbyte-ad --bench fronts -- rates|memory|silent|large|hellos|slow PROGRAM...
 //!
-//! A program is `nginx`, `caddy` or the path of a `lastbyte`. Their turns alternate, and are short for `rates`, whose ratios are
-//! those of neighbouring turns, with what holds their median 97 times of 100: what else a machine does is done to both. CPU
-//! time is that of the program's processes alone.
+//! A program is `nginx`, `caddy` or the path of a `lastbyte`. Their turns alternate, and are short
+//! for `rates`, whose ratios are those of neighbouring turns, with what holds their median 97 times
+//! of 100: what else a machine does is done to both. CPU time is that of the program's processes
+//! alone.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -32,7 +34,8 @@ const NAME: &str = "server.example";
 const SLOW: &str = "slh-dsa-sha2-192s";
 const TURNS: usize = 5;
 const TURN: Duration = Duration::from_secs(3);
-/// For rates. Whatever the numbers, the sixth and the sixteenth of 21 have their median between them.
+/// For rates. Whatever the numbers, the sixth and the sixteenth of 21 have their median between
+/// them.
 const RATE_TURNS: usize = 21;
 const BETWEEN: [usize; 2] = [5, 15];
 const RATE_TURN: Duration = Duration::from_secs(1);
@@ -166,7 +169,8 @@ fn client(front: &Front, context: &SslContext, kind: Kind, done: &AtomicBool) ->
     times
 }
 
-/// What a client that does no harm waits while another one, of another address, does. It gets the first chain.
+/// What a client that does no harm waits while another one, of another address, does. It gets the
+/// first chain.
 fn attack(attack: Attack, chains: &[&str], programs: &[String], backend: SocketAddr) {
     let files = Files::new(chains);
     let context = files.client(0, "X25519MLKEM768");
@@ -262,7 +266,8 @@ impl Attack {
             let mut stream = tcp(to, BAD).ok()?;
             // As much as there is room for.
             stream.set_nonblocking(true).ok()?;
-            // Otherwise its port is taken for a minute after its end, and there are too few of them.
+            // Otherwise its port is taken for a minute after its end, and there are too few of
+            // them.
             let reset = Some(Duration::ZERO);
             socket2::SockRef::from(&stream).set_linger(reset).ok()?;
             let _ = stream.write(&said);

@@ -61,7 +61,8 @@ pub enum Addresses {
     /// The DNS servers that records are asked of.
     #[default]
     Dns,
-    /// The system's resolver (getaddrinfo), which reads /etc/hosts and whatever else nsswitch.conf names.
+    /// The system's resolver (getaddrinfo), which reads /etc/hosts and whatever else nsswitch.conf
+    /// names.
     System,
 }
 
@@ -146,7 +147,8 @@ pub struct Connector {
     started: Instant,
 }
 
-/// Records that were looked up, by name, each for as long as [`cacheable_for`] says. Times are since the connector was made.
+/// Records that were looked up, by name, each for as long as [`cacheable_for`] says. Times are
+/// since the connector was made.
 type Records = Mutex<Cache<String, Looked>>;
 
 /// Names that records are kept of.
@@ -262,8 +264,8 @@ impl Connector {
         lookup::look_up(&self.dns, &self.context, self.settings.record_type, name).await
     }
 
-    /// Connects to `name`, which may be an address, and verifies it. Where the handshake with what DNS delivers fails,
-    /// that is forgotten, and plain TLS is tried once, within the same time.
+    /// Connects to `name`, which may be an address, and verifies it. Where the handshake with what
+    /// DNS delivers fails, that is forgotten, and plain TLS is tried once, within the same time.
     ///
     /// # Errors
     ///
@@ -481,7 +483,8 @@ impl<E: Into<ConnectError>> From<E> for Failed {
     }
 }
 
-/// The record, which may still be on its way: one that comes too late is kept for the next connection.
+/// The record, which may still be on its way: one that comes too late is kept for the next
+/// connection.
 enum Record {
     Awaited(JoinHandle<Looked>),
     There(Box<Looked>),

@@ -97,8 +97,8 @@ impl fmt::Display for Url {
 }
 
 impl Url {
-    /// What a response of this URL means with its field Location: another URL, or a path here (RFC 9110,
-    /// section 10.2.2, but for paths that are relative to this one's).
+    /// What a response of this URL means with its field Location: another URL, or a path here (RFC
+    /// 9110, section 10.2.2, but for paths that are relative to this one's).
     ///
     /// # Errors
     ///
@@ -137,8 +137,8 @@ pub enum HttpError {
     /// It ends too early.
     #[error("the server closes the connection before the response is complete")]
     Truncated,
-    /// The end of the connection is that of the body, and TLS does not say that the server meant it: whoever is on the
-    /// way can have cut it (RFC 9112, section 9.8).
+    /// The end of the connection is that of the body, and TLS does not say that the server meant
+    /// it: whoever is on the way can have cut it (RFC 9112, section 9.8).
     #[error(
         "the response says no length, and the connection ends without TLS's goodbye (close_notify): it may be cut short"
     )]

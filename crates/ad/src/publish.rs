@@ -230,8 +230,8 @@ impl Publication {
     }
 
     /// Has the zone say this and nothing else: at once where it fits one message, or else so that
-    /// clients find the old records or the new ones whole, as far as a message holds both. The server is asked for them
-    /// afterwards.
+    /// clients find the old records or the new ones whole, as far as a message holds both. The
+    /// server is asked for them afterwards.
     ///
     /// # Errors
     ///

@@ -7,7 +7,8 @@ use openssl::ssl::{ErrorCode, SslContext, SslContextBuilder, SslMethod, SslRef, 
 use openssl::x509::X509VerifyResult;
 use pqtlsad::validate::require_host;
 
-/// A context for TLS 1.3 and nothing else, which knows all signatures whose algorithm is a standard.
+/// A context for TLS 1.3 and nothing else, which knows all signatures whose algorithm is a
+/// standard.
 pub(crate) fn context(method: SslMethod) -> Result<SslContextBuilder, ErrorStack> {
     // FN-DSA's is none yet, and its code points are for private use: only the laboratory speaks it.
     let signatures: Vec<_> = lastbyte_providers::SLH_DSA.iter().collect();
@@ -17,7 +18,8 @@ pub(crate) fn context(method: SslMethod) -> Result<SslContextBuilder, ErrorStack
     Ok(context)
 }
 
-/// Has a connection be with the server of this DNS name or address: it asks for that, and accepts no other's certificate.
+/// Has a connection be with the server of this DNS name or address: it asks for that, and accepts
+/// no other's certificate.
 pub(crate) fn require(ssl: &mut SslRef, identity: &str) -> Result<(), ErrorStack> {
     match identity.parse() {
         Ok(address) => ssl.param_mut().set_ip(address),

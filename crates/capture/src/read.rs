@@ -66,7 +66,8 @@ pub enum ReadError {
     Foreign,
 }
 
-/// The longest block that is read: a packet of the longest kind, or the secrets of some ten thousand connections.
+/// The longest block that is read: a packet of the longest kind, or the secrets of some ten
+/// thousand connections.
 const LONGEST_BLOCK: usize = 32 << 20;
 /// Bytes of packets and comments that are kept.
 const MOST_BYTES: usize = 1 << 30;
@@ -83,7 +84,8 @@ struct Interface {
     units: u64,
 }
 
-/// Reads a file that [`write`](crate::write()) has made. What is cut short is read as far as it goes.
+/// Reads a file that [`write`](crate::write()) has made. What is cut short is read as far as it
+/// goes.
 ///
 /// Memory is bounded by the file, and by about 1 GB.
 ///
@@ -208,7 +210,8 @@ impl Reading {
         }
     }
 
-    /// Adds a packet of one of our interfaces, whose block has `length` bytes, unless there are too many.
+    /// Adds a packet of one of our interfaces, whose block has `length` bytes, unless there are too
+    /// many.
     fn add_packet(
         &mut self,
         packet: &EnhancedPacketBlock<'_>,
@@ -272,7 +275,8 @@ impl Reading {
     }
 }
 
-/// Whether two first packets of one client's port leave in one moment: no timer of TCP's is so short.
+/// Whether two first packets of one client's port leave in one moment: no timer of TCP's is so
+/// short.
 fn begins_twice(packets: &[(Packet, Vec<String>)]) -> bool {
     let mut begun = HashSet::new();
     let sent = packets

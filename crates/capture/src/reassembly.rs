@@ -10,7 +10,8 @@ pub struct Reassembly {
 }
 
 impl Reassembly {
-    /// Takes the bytes that are at `offset` of the stream. Gives those that are next in it now, and were not before.
+    /// Takes the bytes that are at `offset` of the stream. Gives those that are next in it now, and
+    /// were not before.
     pub fn take(&mut self, offset: u64, bytes: &[u8]) -> Vec<u8> {
         if bytes.is_empty() {
             return Vec::new();

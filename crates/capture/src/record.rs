@@ -155,7 +155,8 @@ impl Packet {
 /// Bytes before a packet's own in a tap's notes: time, length, kept length, point, fate.
 const HEADER: usize = 18;
 
-/// Notes a packet behind others in `notes`, which has room or not, and gives the length of all of them then.
+/// Notes a packet behind others in `notes`, which has room or not, and gives the length of all of
+/// them then.
 ///
 /// A tap that must not allocate has one large buffer, and calls this for each packet.
 pub fn encode(

@@ -1,8 +1,9 @@
 //! Parquet that anybody may have written.
 //!
-//! What a file says of itself is looked at before the library reads it, and bounded before anything is allocated: rows by what the reader allows, pages by what
-//! is compressed in them, dictionaries by their bytes. Encodings are those that tables of rows have. Where the library
-//! panics on what is left, the file is damaged.
+//! What a file says of itself is looked at before the library reads it, and bounded before anything
+//! is allocated: rows by what the reader allows, pages by what is compressed in them, dictionaries
+//! by their bytes. Encodings are those that tables of rows have. Where the library panics on what
+//! is left, the file is damaged.
 
 mod thrift;
 
@@ -338,7 +339,7 @@ thread_local! {
     static EXPECTED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// What `read` makes of a file; nothing where the library panics, which nobody is told of.
+/// What `read` makes of a file; nothing where the library panics, which nobody hears of.
 pub fn unless_it_panics<T>(read: impl FnOnce() -> T) -> Option<T> {
     static QUIET: Once = Once::new();
     QUIET.call_once(|| {

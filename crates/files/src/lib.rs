@@ -22,8 +22,8 @@ pub fn is_same(one: &Path, other: &Path) -> bool {
 
 /// Reads a file that a user names, of at most `most` bytes.
 ///
-/// A pipe that a shell has opened, as `<(...)` and `/dev/stdin` are, is read to its end. Pipes and devices in folders are
-/// refused: nobody may ever write into a pipe, and some devices have no end.
+/// A pipe that a shell has opened, as `<(...)` and `/dev/stdin` are, is read to its end. Pipes and
+/// devices in folders are refused: nobody may ever write into a pipe, and some devices have no end.
 ///
 /// # Errors
 ///
@@ -55,8 +55,9 @@ pub enum Links {
     Refused,
 }
 
-/// Reads a file of at most `most` bytes that is one in a folder, and no pipe either: for programs that read again later.
-/// The content has one place in memory, so that who erases that has erased it.
+/// Reads a file of at most `most` bytes that is one in a folder, and no pipe either: for programs
+/// that read again later. The content has one place in memory, so that who erases that has erased
+/// it.
 ///
 /// # Errors
 ///
@@ -65,7 +66,8 @@ pub fn read_regular(path: &Path, most: u64, links: Links) -> io::Result<Vec<u8>>
     read_all(open_regular(path, links)?, most)
 }
 
-/// Opens first, without waiting for anybody, and looks then: between two looks at a name it may become another's.
+/// Opens first, without waiting for anybody, and looks then: between two looks at a name it may
+/// become another's.
 fn open_regular(path: &Path, links: Links) -> io::Result<File> {
     let link = match links {
         Links::Followed => 0,
@@ -95,7 +97,8 @@ fn open_regular(path: &Path, links: Links) -> io::Result<File> {
 }
 
 fn read_all(file: File, most: u64) -> io::Result<Vec<u8>> {
-    // All of it at once: a buffer that grows leaves copies behind, which may be of keys. More is read only to be refused.
+    // All of it at once: a buffer that grows leaves copies behind, which may be of keys. More is
+    // read only to be refused.
     let length = file.metadata()?.len().min(most).saturating_add(1);
     let mut content = Vec::with_capacity(usize::try_from(length).unwrap_or(0));
     let read = file
@@ -137,7 +140,8 @@ fn size(bytes: u64) -> String {
     }
 }
 
-/// Makes a folder, and those above it, which nobody but this user can change, whatever the umask. One that is there stays as it is.
+/// Makes a folder, and those above it, which nobody but this user can change, whatever the umask.
+/// One that is there stays as it is.
 ///
 /// # Errors
 ///
@@ -227,8 +231,8 @@ pub fn keep(draft: &Path, path: &Path) -> io::Result<()> {
     sync_folder(folder_of(path))
 }
 
-/// Gives the folder `draft`, with all that is in it, the name `path`, on the same file system. An earlier
-/// folder of this name is removed first, so for a moment there is none.
+/// Gives the folder `draft`, with all that is in it, the name `path`, on the same file system. An
+/// earlier folder of this name is removed first, so for a moment there is none.
 ///
 /// # Errors
 ///

@@ -10,7 +10,8 @@ use lastbyte_sizes::framing;
 
 use crate::tcp::{self, Begins, Flight, Follows, Memory, Message, Packet, SlowStart, Walk};
 
-/// Times that differ by less than this part are the same: half of what measurements may differ from arithmetic by.
+/// Times that differ by less than this part are the same: half of what measurements may differ from
+/// arithmetic by.
 const NEAR: u32 = 2000;
 
 /// How long each part takes to make, once its sender has all that it needs.
@@ -57,10 +58,11 @@ pub enum Growth {
     /// Where it is used (`tcp_is_cwnd_limited`): slow start, as Reno and CUBIC have it.
     #[default]
     Used,
-    /// Always, as with BBR (`bbr_set_cwnd`) where its gain leaves room; below four segments, it becomes four.
+    /// Always, as with BBR (`bbr_set_cwnd`) where its gain leaves room; below four segments, it
+    /// becomes four.
     Always,
-    /// As with BBR where its gain leaves no more room: while fewer than ten segments were acknowledged, and then up to so many
-    /// thousandths of what was within a round trip.
+    /// As with BBR where its gain leaves no more room: while fewer than ten segments were
+    /// acknowledged, and then up to so many thousandths of what was within a round trip.
     ToGain(u32),
 }
 
@@ -132,8 +134,8 @@ pub struct Timeline {
     /// The first record of the response is there; without TLS, its first segment. Absent without a
     /// response.
     pub ttfb: Option<Duration>,
-    /// All of the last response is there. Without a response, all of the request is; without either,
-    /// the handshake time.
+    /// All of the last response is there. Without a response, all of the request is; without
+    /// either, the handshake time.
     pub ttlb: Duration,
     /// The flights of both ends, in the order in which they begin.
     pub flights: Vec<Flight>,
@@ -153,18 +155,19 @@ pub struct Limit {
 /// What Linux does on some links that arithmetic does not follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// The three-way handshake takes a second or more, so both ends send their SYN again (`TCP_TIMEOUT_INIT`).
+    /// The three-way handshake takes a second or more, so both ends send their SYN again
+    /// (`TCP_TIMEOUT_INIT`).
     SynAgain,
-    /// Nothing is acknowledged for two round trips, so a segment is sent again that is still under way
-    /// (`tcp_send_loss_probe`).
+    /// Nothing is acknowledged for two round trips, so a segment is sent again that is still under
+    /// way (`tcp_send_loss_probe`).
     LossProbe,
-    /// Acknowledgements come one closely behind the other for half of a round trip, or later than they did, and so CUBIC ends slow
-    /// start before the window covers the path (`hystart_update`).
+    /// Acknowledgements come one closely behind the other for half of a round trip, or later than
+    /// they did, and so CUBIC ends slow start before the window covers the path (`hystart_update`).
     SlowStartEnd,
     /// A flight has more segments than the link's queue holds.
     QueueOverflow,
-    /// A flight has more segments than the receive buffer holds, and they come too fast for each to be read before the next: how wide the
-    /// window is then depends on how many are read at once.
+    /// A flight has more segments than the receive buffer holds, and they come too fast for each to
+    /// be read before the next: how wide the window is then depends on how many are read at once.
     ReadTogether,
     /// A client that has set its receive buffer has received several times as much.
     SmallBuffer,
@@ -268,9 +271,9 @@ pub fn timeline(exchange: &Exchange, path: &Path) -> Timeline {
     walked(exchange, path, Memory::Flights).0
 }
 
-/// The same, with every packet in the order in which they leave: what [`timeline`] does not remember, so that those
-/// who walk a thousand times need not pay for it. Acknowledgements that would leave after the last byte is there are
-/// not among them.
+/// The same, with every packet in the order in which they leave: what [`timeline`] does not
+/// remember, so that those who walk a thousand times need not pay for it. Acknowledgements that
+/// would leave after the last byte is there are not among them.
 #[must_use]
 pub fn trace(exchange: &Exchange, path: &Path) -> (Timeline, Vec<Packet>) {
     walked(exchange, path, Memory::Packets)
@@ -440,7 +443,8 @@ impl Sent {
         messages.extend([tickets, answer]);
     }
 
-    /// The requests after the first one, each with its response. Returns the place of the last response.
+    /// The requests after the first one, each with its response. Returns the place of the last
+    /// response.
     fn add_later_requests(&self, first_response: usize, messages: &mut Vec<Message>) -> usize {
         let mut last_response = first_response;
         for _ in 0..self.requests.later {
@@ -465,7 +469,8 @@ impl Sent {
         }
     }
 
-    /// Whether the server answers before it has the client's Finished: the request is early as a whole.
+    /// Whether the server answers before it has the client's Finished: the request is early as a
+    /// whole.
     fn is_early(&self) -> bool {
         self.early > 0 && self.first == 0
     }
@@ -475,8 +480,8 @@ impl Sent {
         self.client_finish + self.first
     }
 
-    /// When the handshake is done, and when the response's first and last byte are there. The client reads a response
-    /// after its own Finished. Without a response, the request comes last.
+    /// When the handshake is done, and when the response's first and last byte are there. The
+    /// client reads a response after its own Finished. Without a response, the request comes last.
     fn times(&self, places: Places, walk: &Walk) -> (Duration, Option<Duration>, Duration) {
         let handshake = walk.written(places.finish);
         let ttfb = (self.response.bytes > 0).then(|| {

@@ -94,7 +94,8 @@ impl fmt::Display for Distribution {
     }
 }
 
-/// How many quantiles the tables here have. They are on the heap, as a module for browsers would hold all their zeros.
+/// How many quantiles the tables here have. They are on the heap, as a module for browsers would
+/// hold all their zeros.
 pub(crate) const TABLE_SIZE: usize = 4096;
 
 /// `NETEM_DIST_SCALE`: what one standard deviation is in a table.

@@ -20,15 +20,15 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     }
 }
 
-/// Whether a character moves a terminal's cursor, changes its colours or turns the direction of what follows, and is
-/// not seen itself.
+/// Whether a character moves a terminal's cursor, changes its colours or turns the direction of
+/// what follows, and is not seen itself.
 #[must_use]
 pub fn is_hidden(c: char) -> bool {
     let turns = matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     c.is_control() || turns || matches!(c, '\u{2028}' | '\u{2029}')
 }
 
-/// A text of somebody else, with its hidden characters told by their numbers.
+/// A text of somebody else, with the numbers of hidden characters in their places.
 #[must_use]
 pub fn visible(text: &str) -> String {
     let mut out = String::new();
@@ -98,7 +98,8 @@ impl UnknownName {
     }
 }
 
-/// Names the variants of an enum, which is then written by them, and read if it says what they name.
+/// Names the variants of an enum, which is then written by them, and read if it says what they
+/// name.
 ///
 /// ```
 /// #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,5 +1,5 @@
-//! Certificates: those of servers, whose signature is a proof, and those that describe CAs (sections 5.5
-//! and 6).
+//! Certificates: those of servers, whose signature is a proof, and those that describe CAs
+//! (sections 5.5 and 6).
 
 use std::ops::RangeInclusive;
 
@@ -73,7 +73,8 @@ impl<'a> Certificate<'a> {
     ///
     /// # Errors
     ///
-    /// If it is no Merkle Tree Certificate of this draft, or its DER is not as strict as it should be.
+    /// If it is no Merkle Tree Certificate of this draft, or its DER is not as strict as it should
+    /// be.
     pub fn parse(bytes: &'a [u8]) -> Result<Certificate<'a>, CertificateError> {
         let [to_be_signed, algorithm, signature] = parts(bytes)?;
         let mut elements = Elements::new(to_be_signed.content);

@@ -389,11 +389,13 @@ pub struct Request<'a> {
 }
 
 impl Request<'_> {
-    /// The entry by which the CA certifies it. The subject is empty, and its names are the alternative ones.
+    /// The entry by which the CA certifies it. The subject is empty, and its names are the
+    /// alternative ones.
     ///
     /// # Errors
     ///
-    /// If a name can't be in a certificate, the key is no SubjectPublicKeyInfo, or it gets too long.
+    /// If a name can't be in a certificate, the key is no SubjectPublicKeyInfo, or it gets too
+    /// long.
     pub fn entry(&self, ca: &TrustAnchorId) -> Result<Vec<u8>, EntryError> {
         self.check_names()?;
         let algorithm = key_algorithm(self.key)?;
@@ -457,8 +459,9 @@ impl Request<'_> {
 
 pub(crate) const DNS_NAME: u8 = der::implicit(2);
 
-/// Checks that a text can be the name of a host in a certificate: labels of letters, digits, hyphens and underscores,
-/// the first perhaps an asterisk (RFC 1123, section 2.1, and RFC 6125, section 6.4.3).
+/// Checks that a text can be the name of a host in a certificate: labels of letters, digits,
+/// hyphens and underscores, the first perhaps an asterisk (RFC 1123, section 2.1, and RFC 6125,
+/// section 6.4.3).
 fn check_host(name: &str) -> Result<(), &'static str> {
     let host = name.strip_prefix("*.").unwrap_or(name);
     let in_label = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';

@@ -1,5 +1,5 @@
-//! Landmarks: sizes of a log at which clients know its subtrees beforehand (section 6.4.1), and the document
-//! that tells of them (section 6.4.3).
+//! Landmarks: sizes of a log at which clients know its subtrees beforehand (section 6.4.1), and the
+//! document that tells of them (section 6.4.3).
 
 use std::fmt;
 
@@ -152,8 +152,8 @@ impl Landmarks {
         self.all.get(at).copied()
     }
 
-    /// The subtrees of a landmark, which cover what has come since the one before it. `None` if either is not
-    /// known; the empty log has none.
+    /// The subtrees of a landmark, which cover what has come since the one before it. `None` if
+    /// either is not known; the empty log has none.
     pub fn subtrees(&self, number: u64) -> Option<[Subtree; 2]> {
         let first = self.all.first()?.number;
         let at = usize::try_from(number.checked_sub(first)?).ok()?;
@@ -161,7 +161,8 @@ impl Landmarks {
         Some(Subtree::cover(before.size..self.all.get(at)?.size))
     }
 
-    /// The landmark of which the entry's certificate is relative to, and the subtree with the entry.
+    /// The landmark of which the entry's certificate is relative to, and the subtree with the
+    /// entry.
     pub fn subtree_of(&self, index: u64) -> Option<(Landmark, Subtree)> {
         let landmark = self.covering(index)?;
         let mut subtrees = self.subtrees(landmark.number)?.into_iter();
@@ -169,9 +170,9 @@ impl Landmarks {
         Some((landmark, subtree))
     }
 
-    /// Those that are of use at a time, the oldest first, and at most `limit`: if there are more, the oldest,
-    /// which the most certificates are relative to. `None` if the document begins with one that is of use, so
-    /// that its subtrees are not known.
+    /// Those that are of use at a time, the oldest first, and at most `limit`: if there are more,
+    /// the oldest, which the most certificates are relative to. `None` if the document begins with
+    /// one that is of use, so that its subtrees are not known.
     pub fn active(&self, now: UnixTime, limit: usize) -> Option<&[Landmark]> {
         let first = (self.all).partition_point(|landmark| !landmark.is_active(now));
         if first == 0 {

@@ -16,7 +16,8 @@ use crate::{
     Priority, Resource, Site,
 };
 
-/// Any page: each resource in any that finds it, redirects with their targets behind them. All of it was recorded, or nothing.
+/// Any page: each resource in any that finds it, redirects with their targets behind them. All of
+/// it was recorded, or nothing.
 pub(crate) fn pages() -> impl Strategy<Value = Page> {
     any::<bool>().prop_flat_map(pages_that_are)
 }

@@ -170,7 +170,8 @@ pub(crate) fn precertificate(der: &[u8]) -> Result<PrecertificateParts, DerError
     })
 }
 
-/// What a certificate says, in the pieces of which another one can be made that says the same with other keys.
+/// What a certificate says, in the pieces of which another one can be made that says the same with
+/// other keys.
 pub(crate) struct Pieces<'a> {
     /// The fields before the validity, from the version to the issuer.
     pub(crate) before: &'a [u8],
@@ -238,7 +239,8 @@ pub(crate) struct Value<'a> {
     whole: &'a [u8],
 }
 
-/// As RFC 4514, section 2.4 has a value that is no string, but for identifiers below another one, which are read in dots.
+/// As RFC 4514, section 2.4 has a value that is no string, but for identifiers below another one,
+/// which are read in dots.
 impl fmt::Display for Value<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const RELATIVE_OID: u8 = 0x0d;

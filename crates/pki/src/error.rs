@@ -74,7 +74,7 @@ pub enum PkiError {
 }
 
 impl PkiError {
-    /// The same of a user's own file, which it is told with.
+    /// The same of a user's own file, which it names.
     pub(crate) fn of_file(self, path: &Path) -> PkiError {
         match self {
             PkiError::OpenSsl(stack) => PkiError::pem(path, PemProblem::Unusable(stack)),
@@ -147,7 +147,8 @@ pub enum PemProblem {
     /// The file named as the key's holds none.
     #[error("holds no private key")]
     NoKey,
-    /// The file named as the key's, or the one beside the chain, holds a key in a form that TLS has no use for.
+    /// The file named as the key's, or the one beside the chain, holds a key in a form that TLS has
+    /// no use for.
     #[error(
         "holds only a key under {label:?}, which OpenSSL does not read: write it as \"PRIVATE KEY\" (PKCS #8)"
     )]

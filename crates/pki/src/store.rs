@@ -35,11 +35,10 @@ const SPARE: Duration = Duration::from_secs(86_400);
 /// A folder of chains. Each is made when it is first asked for and is then the
 /// same for everybody who shares the folder, until a day before it expires.
 ///
-/// Chains that differ in their padding, their SCTs or in whether the root is sent
-/// share their keys and, unless it is the padded one, their CA. SCTs are of logs
-/// that the folder keeps too: one key for each algorithm and place. The folder holds, for each chain, what other
-/// programs can use as well: `chain.pem` (without the root), `root.pem` and
-/// `key.pem`.
+/// Chains that differ in their padding, their SCTs or in whether the root is sent share their keys
+/// and, unless it is the padded one, their CA. SCTs are of logs that the folder keeps too: one key
+/// for each algorithm and place. The folder holds, for each chain, what other programs can use as
+/// well: `chain.pem` (without the root), `root.pem` and `key.pem`.
 #[derive(Clone, Debug)]
 pub struct Store {
     folder: PathBuf,
@@ -62,8 +61,8 @@ impl Store {
         }
     }
 
-    /// A store in which nothing is made and nothing is written: what is missing, or about to expire, is an error. So
-    /// all who share the folder have the same chains, or none.
+    /// A store in which nothing is made and nothing is written: what is missing, or about to
+    /// expire, is an error. So all who share the folder have the same chains, or none.
     pub fn sealed(folder: impl Into<PathBuf>) -> Store {
         Store {
             folder: folder.into(),
@@ -115,12 +114,13 @@ impl Store {
         }
     }
 
-    /// A user's own chain for a server or for a client, which a peer that trusts its root would take. Where its key or
-    /// its root is not there, a chain stands in for it that says the same in as many bytes, under keys of our own: made
-    /// when it is first asked for, and kept. Its [notes](Chain::notes) tell.
+    /// A user's own chain for a server or for a client, which a peer that trusts its root would
+    /// take. Where its key or its root is not there, a chain stands in for it that says the same in
+    /// as many bytes, under keys of our own: made when it is first asked for, and kept. Its
+    /// [notes](Chain::notes) tell.
     ///
-    /// The server name is the first DNS name of the end-entity certificate, else its common name; `*.example.com`
-    /// becomes `www.example.com`. A client need not have one.
+    /// The server name is the first DNS name of the end-entity certificate, else its common name;
+    /// `*.example.com` becomes `www.example.com`. A client need not have one.
     ///
     /// # Errors
     ///
@@ -166,7 +166,8 @@ impl Store {
         source.public().map_err(|error| error.of_file(&files.chain))
     }
 
-    /// What is wrong with the key that lies with a user's own chain, if there is one and it does not fit.
+    /// What is wrong with the key that lies with a user's own chain, if there is one and it does
+    /// not fit.
     ///
     /// # Errors
     ///
@@ -246,7 +247,8 @@ impl Store {
         Ok(chain.with_notes(notes))
     }
 
-    /// What stands in for a chain: what is kept under the digest of its certificates, else made now.
+    /// What stands in for a chain: what is kept under the digest of its certificates, else made
+    /// now.
     fn stand_in_files(
         &self,
         source: Source<'_>,
@@ -607,12 +609,14 @@ impl Files {
     }
 }
 
-/// Where a folder goes that is replaced: nobody reads it there, but who wants to know what became of it.
+/// Where a folder goes that is replaced: nobody reads it there, but who wants to know what became
+/// of it.
 fn aside(folder: &Path) -> PathBuf {
     folder.with_added_extension("old")
 }
 
-/// Puts a folder of these files in place whole, so that nobody reads half of it. One that is there is moved aside.
+/// Puts a folder of these files in place whole, so that nobody reads half of it. One that is there
+/// is moved aside.
 fn install_folder(folder: &Path, files: &[(&str, Vec<u8>)]) -> Result<(), PkiError> {
     let new = folder.with_added_extension("new");
     let replace = || {

@@ -36,8 +36,8 @@ impl Default for InitialWindow {
     }
 }
 
-/// The server's first flight when DNS delivers some of its chain. Sizes of messages are in bytes with
-/// their 4-byte headers.
+/// The server's first flight when DNS delivers some of its chain. Sizes of messages are in bytes
+/// with their 4-byte headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Flight {
     /// Certificates that DNS delivers, from the top. None is the plain handshake.

@@ -106,7 +106,8 @@ impl PublicChain {
         name.unwrap_or("unknown")
     }
 
-    /// Whether all clients of TLS 1.3 can be expected to verify what the end-entity signs: with RSA, ECDSA or EdDSA.
+    /// Whether all clients of TLS 1.3 can be expected to verify what the end-entity signs: with
+    /// RSA, ECDSA or EdDSA.
     pub fn is_classical(&self) -> bool {
         const EDDSA: [Id; 2] = [Id::ED25519, Id::ED448];
         let own = ffi::key_algorithm(self.end_entity());
@@ -327,11 +328,12 @@ struct Previous {
 /// What a server sends to one client.
 #[derive(Clone, Debug)]
 pub enum Selection {
-    /// One of these chains, without what the client has: whichever it can verify, the first if it can
-    /// verify several of one algorithm. There is at least one, and no other if the client has it whole.
+    /// One of these chains, without what the client has: whichever it can verify, the first if it
+    /// can verify several of one algorithm. There is at least one, and no other if the client has
+    /// it whole.
     Without(Vec<Omission>),
-    /// One of these chains, whole: whichever the client can verify. They are those of the name that it
-    /// asked for, or of the first chain if none is for that.
+    /// One of these chains, whole: whichever the client can verify. They are those of the name that
+    /// it asked for, or of the first chain if none is for that.
     Whole(Vec<Arc<Chain>>),
 }
 
@@ -360,9 +362,9 @@ impl Chains {
         }
     }
 
-    /// Sends `chains` from now on. Those that they replace stay good for whoever has them from DNS until
-    /// `until`: the records' TTL after the last moment at which one of them can have been answered. If one
-    /// expires before that, it is good no longer.
+    /// Sends `chains` from now on. Those that they replace stay good for whoever has them from DNS
+    /// until `until`: the records' TTL after the last moment at which one of them can have been
+    /// answered. If one expires before that, it is good no longer.
     pub fn rotate(&mut self, chains: Vec<Chain>, until: SystemTime) {
         let new = Chains::new(chains).current;
         let is_new = |digest: Digest| new.iter().any(|chain| chain.digest() == digest);
@@ -390,7 +392,8 @@ impl Chains {
         self.previous.iter().map(|old| (&*old.chain, old.until))
     }
 
-    /// Takes a chain that an earlier server had as [`Chains::rotate`] leaves those that are replaced, unless it is sent now.
+    /// Takes a chain that an earlier server had as [`Chains::rotate`] leaves those that are
+    /// replaced, unless it is sent now.
     pub fn restore(&mut self, chain: Chain, until: SystemTime) {
         let digest = chain.digest();
         let own = self.current.iter().map(|chain| chain.digest());

@@ -22,7 +22,7 @@ pub struct Findings {
     pub path: Option<PathSeen>,
     /// The server's initial window; none if nothing tells.
     pub window: Option<Window>,
-    /// What each connection said of the window, in their order.
+    /// What each connection showed of the window, in their order.
     pub looks: Vec<Look>,
 }
 

@@ -55,7 +55,8 @@ pub enum HeadError {
 }
 
 impl Head {
-    /// Adds what has come. `None` until the head is whole; nothing is parsed before a line has ended.
+    /// Adds what has come. `None` until the head is whole; nothing is parsed before a line has
+    /// ended.
     ///
     /// # Errors
     ///
@@ -190,7 +191,8 @@ mod tests {
         );
     }
 
-    /// As many as are read past, one more, and what would once have called itself thousands of times.
+    /// As many as are read past, one more, and what would once have called itself thousands of
+    /// times.
     #[test]
     fn interim_responses_are_read_past_up_to_a_limit() {
         let interim = |count: usize| "HTTP/1.1 103 \r\n\r\n".repeat(count);

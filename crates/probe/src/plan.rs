@@ -21,17 +21,20 @@ impl Default for Limits {
 /// A connection to make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ask {
-    /// The largest segment to ask the server for, as TCP's option has it: with what timestamps take of it. None for the
-    /// path's own.
+    /// The largest segment to ask the server for, as TCP's option has it: with what timestamps take
+    /// of it. None for the path's own.
     pub segment: Option<u16>,
-    /// Bytes on the wire of the response after which nothing more is to be learnt, and the connection can be ended.
+    /// Bytes on the wire of the response after which nothing more is to be learnt, and the
+    /// connection can be ended.
     pub most: usize,
-    /// How long to wait between the handshake and the request: a server that has nothing to send for that long begins
-    /// with its initial window again, unless it was told not to (`tcp_slow_start_after_idle`).
+    /// How long to wait between the handshake and the request: a server that has nothing to send
+    /// for that long begins with its initial window again, unless it is configured not to
+    /// (`tcp_slow_start_after_idle`).
     pub pause: Duration,
 }
 
-/// Bytes that are read where segments are as large as the path has them: some round trips of any window.
+/// Bytes that are read where segments are as large as the path has them: some round trips of any
+/// window.
 const MOST: usize = 2_000_000;
 /// Segments that are read where they are small.
 const MOST_SEGMENTS: usize = 5 * MOST_WINDOW as usize;
@@ -137,9 +140,10 @@ fn has_tickets(connection: &Connection, rtt: Duration) -> bool {
     between.any(|(at, _)| (answer..first_byte).contains(&at))
 }
 
-/// Whether what a HelloRetryRequest has made of the window is another one by each way of growing, and a response could tell them
-/// apart that was not asked for yet: in segments as large as the path has them, of which the handshake has too few to open a window
-/// of slow start, while it opens BBR's.
+/// Whether what a HelloRetryRequest has made of the window is another one by each way of growing,
+/// and a response could tell them apart that was not asked for yet: in segments as large as the
+/// path has them, of which the handshake has too few to open a window of slow start, while it opens
+/// BBR's.
 fn has_two_ways(window: &Window, looks: &[Look], connections: &[Connection]) -> bool {
     let differs = looks.iter().any(|look| {
         matches!(look.handshake, Evidence::Closed(_)) && look.handshake != look.handshake_of_bbr
@@ -160,9 +164,10 @@ fn has_two_ways(window: &Window, looks: &[Look], connections: &[Connection]) -> 
 
 /// The segment that halves a range at least, if one is left to try.
 ///
-/// Slow start raises a window to twice the segments of the server's flight where it was not above that, and then many
-/// windows look the same in the response. With larger segments the flight has fewer of them, so more windows stay as they
-/// are; but the response still has to fill them. Where it can't, the middle is tried, from both sides.
+/// Slow start raises a window to twice the segments of the server's flight where it was not above
+/// that, and then many windows look the same in the response. With larger segments the flight has
+/// fewer of them, so more windows stay as they are; but the response still has to fill them. Where
+/// it can't, the middle is tried, from both sides.
 fn narrowing(window: &Window, connections: &[Connection]) -> Option<u16> {
     let most = window
         .most
@@ -178,8 +183,9 @@ fn narrowing(window: &Window, connections: &[Connection]) -> Option<u16> {
         / count(window.least.saturating_add(most));
     let fills = fills.min(usize::from(SMALL));
     let sizes = if stays <= fills {
-        // The more the flights of two connections differ, the less can a window of one way of growing look like another's of
-        // the other; but the larger the segments, the longer they take on the path.
+        // The more the flights of two connections differ, the less can a window of one way of
+        // growing look like another's of the other; but the larger the segments, the longer they
+        // take on the path.
         let halfway = stays.midpoint(fills);
         vec![halfway, halfway.midpoint(fills), fills, stays]
     } else {

@@ -1,5 +1,5 @@
-//! A server to find things out about: TCP with slow start, selective acknowledgements and loss, over the pipes of
-//! `lastbyte-link`. It shares no code with the arithmetic that is inverted.
+//! A server to find things out about: TCP with slow start, selective acknowledgements and loss,
+//! over the pipes of `lastbyte-link`. It shares no code with the arithmetic that is inverted.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -117,7 +117,8 @@ struct Run<'a> {
     read: usize,
     unacknowledged: u32,
     quick: u32,
-    /// The last timestamp that was echoed, and eight times the round trip that those say, in microseconds.
+    /// The last timestamp that was echoed, and eight times the round trip that those say, in
+    /// microseconds.
     echoed: u64,
     receiver_rtt: u64,
     counters: Counters,
@@ -352,7 +353,8 @@ impl Run<'_> {
             has_sent = true;
             self.last_sent = now;
             if is_paced {
-                // Twice what the window would be in a round trip; BBR's gain has more, of what it has seen.
+                // Twice what the window would be in a round trip; BBR's gain has more, of what it
+                // has seen.
                 let most = if is_bbr {
                     HIGH_GAIN * self.within.max(f64::from(self.server.window))
                 } else {

@@ -28,7 +28,8 @@ pub struct Window {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Certainty {
-    /// Two flights or more, of segments of different sizes or of different places, agree on it, and none objects.
+    /// Two flights or more, of segments of different sizes or of different places, agree on it, and
+    /// none objects.
     Exact,
     /// One flight says so.
     Likely,
@@ -52,8 +53,8 @@ pub enum Pacing {
 /// What one connection says of the window.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Look {
-    /// Of the server's first flight, which begins with the window itself, or with what an acknowledged HelloRetryRequest has
-    /// made of it by slow start.
+    /// Of the server's first flight, which begins with the window itself, or with what an
+    /// acknowledged HelloRetryRequest has made of it by slow start.
     pub handshake: Evidence,
     /// The same where BBR has made it of it, whose window also grows while it is not full.
     pub handshake_of_bbr: Evidence,
@@ -73,10 +74,11 @@ pub enum Evidence {
     /// Nothing: there was none, or packets were lost.
     #[default]
     Nothing,
-    /// The window was not what ended it. These could have carried it; without an upper end if [`MOST_WINDOW`] is among
-    /// them.
+    /// The window was not what ended it. These could have carried it; without an upper end if
+    /// [`MOST_WINDOW`] is among them.
     Open(Vec<u32>),
-    /// The path was full all the while, so the window was not seen to end. These could have filled it, likewise.
+    /// The path was full all the while, so the window was not seen to end. These could have filled
+    /// it, likewise.
     Full(Vec<u32>),
     /// The window ended it, and these would have so.
     Closed(Vec<u32>),
@@ -126,7 +128,8 @@ const LEAST_HEADERS: usize = 40;
 const MOST_HEADERS: usize = 120;
 /// The longest that a client waits before it acknowledges (`TCP_DELACK_MIN`, and a tick).
 const DELAYED_ACK: Duration = Duration::from_millis(44);
-/// What a server's retransmission timeout is above the round trip, and how long it has to be idle to begin anew.
+/// What a server's retransmission timeout is above the round trip, and how long it has to be idle
+/// to begin anew.
 const TIMEOUT: Duration = Duration::from_millis(200);
 /// No round trip and no server takes longer.
 const LONGEST: Duration = Duration::from_secs(60);
@@ -254,7 +257,8 @@ impl<'a> Flights<'a> {
             connection,
             rtt: rtt.least,
             retry: counted(retry),
-            // What is lost changes the window for good. While tickets are on their way, their acknowledgement opens the window in the midst of the flight.
+            // What is lost changes the window for good. While tickets are on their way, their
+            // acknowledgement opens the window in the midst of the flight.
             response: (!response.is_empty()
                 && !has_lost
                 && (!is_apart || lead > rtt.least.saturating_add(rtt.least / 4)))
@@ -271,9 +275,10 @@ impl<'a> Flights<'a> {
         })
     }
 
-    /// Whether the first round of a flight, behind so many segments, came so fast that BBR did not send it with such an initial
-    /// window: it leaves with 2.885 times what a round trip holds at most (`bbr_high_gain`), but for the first ten segments of a
-    /// connection (`tcp_update_skb_after_send`) and what leaves together, a millisecond's (`sk_pacing_shift`).
+    /// Whether the first round of a flight, behind so many segments, came so fast that BBR did not
+    /// send it with such an initial window: it leaves with 2.885 times what a round trip holds at
+    /// most (`bbr_high_gain`), but for the first ten segments of a connection
+    /// (`tcp_update_skb_after_send`) and what leaves together, a millisecond's (`sk_pacing_shift`).
     fn is_faster_than_bbr(&self, window: u32, before: u32, first: &Round) -> bool {
         const AT_ONCE: u32 = 10;
         let within = f64::from(window.max(before));
@@ -297,7 +302,8 @@ impl<'a> Flights<'a> {
             .filter(|observed| !observed.rounds.is_empty())
     }
 
-    /// Those that are worth a walk: slow start only adds to a window, and not more than what it sent.
+    /// Those that are worth a walk: slow start only adds to a window, and not more than what it
+    /// sent.
     fn possible(&self, observed: &ObservedFlight) -> impl Iterator<Item = u32> + use<> {
         let round = observed.rounds.first();
         let (segments, ending) =
@@ -335,7 +341,8 @@ impl<'a> Flights<'a> {
     fn begins_with(&self, window: u32, growth: Growth) -> bool {
         let [handshake, _] = self.expected(window, 0, Duration::ZERO, growth);
         let first = self.handshake.rounds.first();
-        // Without a HelloRetryRequest both ways of growing begin alike, and the flight has nothing to tell them apart by.
+        // Without a HelloRetryRequest both ways of growing begin alike, and the flight has nothing
+        // to tell them apart by.
         let is_too_fast = growth != Growth::Used
             && self.retry > 0
             && first.is_some_and(|first| self.is_faster_than_bbr(window, self.retry, first));
@@ -351,11 +358,13 @@ impl<'a> Flights<'a> {
     fn goes_on_with(&self, window: u32, observed: &ObservedFlight) -> bool {
         let agrees = |more| {
             let [_, response] = self.expected(window, more, Duration::ZERO, Growth::Used);
-            // How a window opens depends on how acknowledgements came, a segment or two; and some that were lost were not seen.
+            // How a window opens depends on how acknowledgements came, a segment or two; and some
+            // that were lost were not seen.
             let has_opened = response.first().is_some_and(|first| *first > window);
             let slack = match () {
                 () if has_opened || self.lost > 0 => 2,
-                // The last of the tickets may not be acknowledged yet, and have a place in the window.
+                // The last of the tickets may not be acknowledged yet, and have a place in the
+                // window.
                 () if self.tickets > 0 && !self.is_acknowledged => 1,
                 () => 0,
             };
@@ -367,8 +376,8 @@ impl<'a> Flights<'a> {
             || self.begins_anew_with(window, observed)
     }
 
-    /// Whether a response of BBR's goes on so. How much its gain leaves room for depends on how it counts, so anything between
-    /// all and as little as may be will do.
+    /// Whether a response of BBR's goes on so. How much its gain leaves room for depends on how it
+    /// counts, so anything between all and as little as may be will do.
     fn goes_on_with_bbr(&self, window: u32, observed: &ObservedFlight) -> bool {
         let Some(first) = observed.rounds.first() else {
             return true;
@@ -414,8 +423,8 @@ impl<'a> Flights<'a> {
         }
     }
 
-    /// Whether the server, having had nothing to send for so long, begins again with its initial window
-    /// (`tcp_slow_start_after_idle`), which not every server does.
+    /// Whether the server, having had nothing to send for so long, begins again with its initial
+    /// window (`tcp_slow_start_after_idle`), which not every server does.
     fn begins_anew_with(&self, window: u32, observed: &ObservedFlight) -> bool {
         // It has been idle since it sent its flight, of which the last came after the first.
         let idle = self.think.saturating_add(self.handshake.span());
@@ -429,8 +438,8 @@ impl<'a> Flights<'a> {
         })
     }
 
-    /// What would come with this window, in segments. `more` are segments before the response, as if they were of the
-    /// handshake; `rest` is how long the server has had nothing to send.
+    /// What would come with this window, in segments. `more` are segments before the response, as
+    /// if they were of the handshake; `rest` is how long the server has had nothing to send.
     fn expected(&self, window: u32, more: u32, rest: Duration, growth: Growth) -> [Expected; 2] {
         let segment = self.connection.segment.clamp(1, MOST_SEGMENT);
         let in_handshake = self.handshake.segments().saturating_add(more);
@@ -491,7 +500,8 @@ impl<'a> Flights<'a> {
             if flight.start >= timeline.handshake {
                 response.push(flight.segments);
             } else if retried > 0 {
-                // The HelloRetryRequest is acknowledged as a whole, and no part of what was observed.
+                // The HelloRetryRequest is acknowledged as a whole, and no part of what was
+                // observed.
                 retried = retried.saturating_sub(flight.segments);
             } else {
                 handshake.push(flight.segments);
@@ -531,7 +541,7 @@ impl ObservedFlight {
         let (Some(observed), Some(first)) = (self.rounds.first(), expected.first()) else {
             return true;
         };
-        // Larger windows are not told apart.
+        // Larger windows are not distinguished.
         let (first, segments) = (
             (*first).min(MOST_WINDOW),
             observed.segments.min(MOST_WINDOW),
@@ -557,7 +567,8 @@ impl ObservedFlight {
         }
     }
 
-    /// Whether the first round is spread, and what comes later shows that the path could have carried it faster.
+    /// Whether the first round is spread, and what comes later shows that the path could have
+    /// carried it faster.
     fn is_paced(&self, rtt: &Rtt) -> bool {
         let Some(first) = self.rounds.first() else {
             return false;
@@ -657,8 +668,8 @@ fn verdict(looks: &[Look], flights: impl Fn(&Look) -> [&Evidence; 2]) -> Option<
     let [of_all, of_begun] = &agreed;
     let (evidence, agreed, is_disputed) = match (of_all.is_empty(), of_begun.as_slice()) {
         (false, _) => (&all, of_all, false),
-        // What slow start makes of a window is the server's affair: where two flights show it as it is, they have the
-        // last word.
+        // What slow start makes of a window is the server's affair: where two flights show it as it
+        // is, they have the last word.
         (true, [_]) if closed(&begun) > 1 => (&begun, of_begun, false),
         _ => (&all, of_all, true),
     };

@@ -13,8 +13,8 @@ pub struct Host {
 }
 
 impl Host {
-    /// `example.com:443`, `localhost:8443`, `192.0.2.1:443` or `[2001:db8::1]:443`. `None` for anything else: a name
-    /// has a dot, as `rsa-2048:443` might be a chain and its size.
+    /// `example.com:443`, `localhost:8443`, `192.0.2.1:443` or `[2001:db8::1]:443`. `None` for
+    /// anything else: a name has a dot, as `rsa-2048:443` might be a chain and its size.
     pub fn parse(text: &str) -> Option<Host> {
         let (name, port) = text.rsplit_once(':')?;
         let digits = port.bytes().all(|byte| byte.is_ascii_digit());

@@ -121,7 +121,8 @@ impl Issued {
     }
 }
 
-/// Bytes of a Certificate message with one certificate and, if its path was asked for, the extension that says so.
+/// Bytes of a Certificate message with one certificate and, if its path was asked for, the
+/// extension that says so.
 fn message(certificate: &[u8], is_anchored: bool) -> Option<usize> {
     let extension = if is_anchored { 4 } else { 0 };
     Some(4 + 1 + 3 + 3 + certificate.len() + 2 + extension)

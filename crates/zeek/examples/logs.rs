@@ -1,10 +1,11 @@
-//! Makes up `ssl.log`, `conn.log` and `lastbyte.log` with the shape of real ones, always the same from a seed:
+//! Makes up `ssl.log`, `conn.log` and `lastbyte.log` with the shape of real ones, always the same
+//! from a seed:
 //!
 //!     logs KIND CONNECTIONS SEED
 //!
-//! KIND is `ssl`, `conn` or `lastbyte` for TSV, or `ssl-json` and so on. Rows are in the order in which Zeek
-//! writes them: those of `ssl.log` when the handshake is over, those of `conn.log` when the connection is. For
-//! each connection with TLS there are two without, as on a network with DNS.
+//! KIND is `ssl`, `conn` or `lastbyte` for TSV, or `ssl-json` and so on. Rows are in the order in
+//! which Zeek writes them: those of `ssl.log` when the handshake is over, those of `conn.log` when
+//! the connection is. For each connection with TLS there are two without, as on a network with DNS.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::cmp::Reverse;

@@ -1,7 +1,8 @@
 //! Rows of one connection, found together by uid in memory of one size.
 //!
-//! A connection waits from the first of its rows until the table is full and it is the one that came first.
-//! Until then a further row of it is known: as what completes it, or as one that repeats.
+//! A connection waits from the first of its rows until the table is full and it is the one that
+//! came first. Until then a further row of it is known: as what completes it, or as one that
+//! repeats.
 
 use std::num::NonZeroI64;
 
@@ -140,8 +141,8 @@ pub(crate) struct Table {
     /// A ring, once it is full.
     connections: Vec<Connection>,
     oldest: usize,
-    /// Slots, at least twice as many as connections. Each is where its tag has it, or after that with none free
-    /// between. As bare zeros, those that are not used take no memory.
+    /// Slots, at least twice as many as connections. Each is where its tag has it, or after that
+    /// with none free between. As bare zeros, those that are not used take no memory.
     index: Vec<u64>,
 }
 
@@ -293,7 +294,8 @@ impl Connection {
     }
 }
 
-/// The one that was written last counts: of a connection that lasts, there may be several without their log's name.
+/// The one that was written last counts: of a connection that lasts, there may be several without
+/// their log's name.
 fn put_longest(place: &mut Option<ConnPart>, part: ConnPart) -> Option<()> {
     let duration = |part: &ConnPart| part.duration.map(|duration| duration.get());
     match place {

@@ -54,8 +54,8 @@ impl Log {
         }
     }
 
-    /// About when the rows were written that were read last: the median, so that single rows with another
-    /// clock change nothing. `None` before the first time.
+    /// About when the rows were written that were read last: the median, so that single rows with
+    /// another clock change nothing. `None` before the first time.
     pub(crate) fn clock(&self) -> Option<Micros> {
         self.clock
     }

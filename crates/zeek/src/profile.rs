@@ -7,8 +7,8 @@ use crate::cdn::Class;
 use crate::handshake::Handshake;
 use crate::time::{Micros, rfc3339};
 
-/// Fewer connections than these say nothing of a population: of 300, the interval of a share is up to 11
-/// percentage points wide.
+/// Fewer connections than these say nothing of a population: of 300, the interval of a share is up
+/// to 11 percentage points wide.
 pub const FEWEST: u64 = 300;
 
 /// More rows make wider bins of bytes.

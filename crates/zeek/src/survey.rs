@@ -42,8 +42,8 @@ pub struct Lines {
     pub rows: u64,
     /// Those that could not be.
     pub unreadable: u64,
-    /// Of the rows, those of a connection that had one already. The first counts, and of `conn.log` the one of the
-    /// longest duration.
+    /// Of the rows, those of a connection that had one already. The first counts, and of `conn.log`
+    /// the one of the longest duration.
     pub repeats: u64,
 }
 
@@ -79,8 +79,8 @@ pub struct Survey {
 
 /// Reads logs, and counts what is in them. With `parquet`, each connection is written there.
 ///
-/// Files are read a piece at a time, always of the one that is behind by the time of its rows. A connection
-/// waits for its other rows until so many others came that there is no room.
+/// Files are read a piece at a time, always of the one that is behind by the time of its rows. A
+/// connection waits for its other rows until so many others came that there is no room.
 ///
 /// # Errors
 ///
@@ -147,7 +147,8 @@ impl<'p> Reading<'p> {
 
     fn all(&mut self, sources: &[Source]) {
         let mut files: Vec<File> = Vec::new();
-        // Without a clock it is behind all others; of those that are equally so, whoever has had less.
+        // Without a clock it is behind all others; of those that are equally so, whoever has had
+        // less.
         let mut behind: BinaryHeap<Reverse<(Option<Micros>, u64, usize)>> = BinaryHeap::new();
         for source in sources {
             let name = source.name();

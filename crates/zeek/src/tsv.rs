@@ -56,7 +56,7 @@ const FIELDS: [(&str, Field); 18] = [
 /// Where the columns go that nobody wants.
 const UNWANTED: u8 = FIELDS.len() as u8;
 
-/// How a file is written, as the lines said so far that begin with `#`.
+/// How a file is written, as the lines so far declared that begin with `#`.
 #[derive(Clone, Debug)]
 pub(crate) struct Header {
     separator: u8,
@@ -155,7 +155,7 @@ impl Header {
         self.present.get(field as usize).copied().unwrap_or(false)
     }
 
-    /// What its rows are, if it has said so.
+    /// What its rows are, if it has declared so.
     pub(crate) fn kind(&self) -> Option<Kind> {
         match self.content {
             Content::Rows(kind) | Content::Lacking(kind, _) => Some(kind),

@@ -24,8 +24,8 @@ pub(super) struct Established {
     pub(super) connected: Duration,
 }
 
-/// Connects to where the settings say, or else to an address of `name` as soon as one is known; to the others
-/// too where that one takes long or fails (RFC 8305).
+/// Connects to where the settings say, or else to an address of `name` as soon as one is known; to
+/// the others too where that one takes long or fails (RFC 8305).
 pub(super) async fn connect(
     dns: &Arc<Client>,
     name: &str,

@@ -12,7 +12,7 @@ use super::message::{Answer, MessageError, Response, UDP_PAYLOAD};
 use super::stream::{Connection, Received};
 use super::{DnsError, Question, TlsServer, random_id, resolv_conf};
 
-/// How long a server is given for an answer, unless told otherwise.
+/// How long a server is given for an answer, unless configured otherwise.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 /// A server, and how it is asked.

@@ -2,7 +2,7 @@
 
 use domain::tsig::{Algorithm, Key, KeyName};
 
-/// Why a key file can't be used. No word of it is told: any may be the secret, or a part of it.
+/// Why a key file can't be used. No word of it is shown: any may be the secret, or a part of it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}, column {column}: {problem}")]
 pub struct KeyError {
@@ -98,7 +98,8 @@ impl Word<'_> {
     }
 }
 
-/// The words of a configuration of BIND that are left: names, quoted strings, braces and semicolons.
+/// The words of a configuration of BIND that are left: names, quoted strings, braces and
+/// semicolons.
 struct Words<'a>(&'a str);
 
 impl<'a> Words<'a> {

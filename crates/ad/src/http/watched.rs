@@ -61,7 +61,8 @@ impl<S: AsyncRead + Unpin> Read for Watched<S> {
             buffer.put_slice(received);
         }
         match read {
-            // Many servers end the connection without TLS's goodbye, which only matters to bodies without a length.
+            // Many servers end the connection without TLS's goodbye, which only matters to bodies
+            // without a length.
             Poll::Ready(Err(error)) if is_end(&error) => {
                 this.observed.is_cut.set(true);
                 Poll::Ready(Ok(()))

@@ -128,7 +128,8 @@ impl Drop for AccessLog {
 }
 
 impl AccessLogTo {
-    /// The one of these files that it is, whatever it is called: lines would be written behind what is in it.
+    /// The one of these files that it is, whatever it is called: lines would be written behind what
+    /// is in it.
     pub(super) fn is_one_of<'a>(&self, files: impl Iterator<Item = &'a Path>) -> Option<&'a Path> {
         let AccessLogTo::File(path) = self else {
             return None;

@@ -1,4 +1,5 @@
-//! What a load balancer in front says whose a connection is: HAProxy's PROXY protocol, versions 1 and 2.
+//! What a load balancer in front says whose a connection is: HAProxy's PROXY protocol, versions 1
+//! and 2.
 
 use std::fmt;
 use std::io;
@@ -71,7 +72,7 @@ pub enum Announced {
     Own,
 }
 
-/// What it said is no such header.
+/// What it sent is no such header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there is no header of the PROXY protocol that can be read")]
 pub struct Malformed;

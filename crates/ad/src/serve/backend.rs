@@ -55,8 +55,8 @@ impl Backend {
         &self.name
     }
 
-    /// Connects to the first of its addresses that answers. If none of those that were known does, they are looked
-    /// up anew.
+    /// Connects to the first of its addresses that answers. If none of those that were known does,
+    /// they are looked up anew.
     ///
     /// # Errors
     ///
@@ -73,8 +73,8 @@ impl Backend {
         }
     }
 
-    /// Its addresses, as they were at most so long ago. Old ones are good while somebody else looks, or if there
-    /// is no answer.
+    /// Its addresses, as they were at most so long ago. Old ones are good while somebody else
+    /// looks, or if there is no answer.
     async fn addresses(&self, good: Duration) -> io::Result<Arc<[SocketAddr]>> {
         let resolved = self.resolved();
         if let Some(resolved) = resolved

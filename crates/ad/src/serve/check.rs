@@ -47,7 +47,8 @@ impl<'a> Served<'a> {
     }
 }
 
-/// What whoever asks can't do again that was done when the server started, perhaps by root: a line for each.
+/// What whoever asks can't do again that was done when the server started, perhaps by root: a line
+/// for each.
 pub fn out_of_reach(config: &Config, name: &str) -> Vec<String> {
     let files = config
         .chains
@@ -69,8 +70,8 @@ pub fn out_of_reach(config: &Config, name: &str) -> Vec<String> {
     unread.chain(unwritten).collect()
 }
 
-/// Looks at all that `config` needs of this machine, and as `user` will see it who has it when it is served. Nothing is
-/// listened on, and nothing is changed.
+/// Looks at all that `config` needs of this machine, and as `user` will see it who has it when it
+/// is served. Nothing is listened on, and nothing is changed.
 pub fn check(
     config: &Config,
     listen: &Listen,

@@ -223,7 +223,7 @@ impl Server {
         };
         place.is_established();
         tokio::select! {
-            // First, as it has to be told what was carried.
+            // First, as it has to learn what was carried.
             biased;
             relayed = self.relayed(client, place.spot(), ends, entry, log) => relayed,
             () = place.has_to_go() => Err(Failure::new(WAITING, MADE_ROOM.to_owned())),
@@ -407,7 +407,8 @@ impl Server {
         Ok(stream)
     }
 
-    /// Why a handshake with a client that asked for `name` failed, and what to do where it is this server's affair.
+    /// Why a handshake with a client that asked for `name` failed, and what to do where it is this
+    /// server's affair.
     fn explained(&self, error: &openssl::ssl::Error, name: Option<&str>) -> NoHandshake {
         let reason = reason(error);
         let (NO_SIGNATURE, Some(chains)) = (reason.as_str(), &self.chains) else {
@@ -436,8 +437,8 @@ async fn bounded<T>(
     }
 }
 
-/// Until a client has sent a whole record, in which a ClientHello begins, or what can't become one: OpenSSL knows what to
-/// answer.
+/// Until a client has sent a whole record, in which a ClientHello begins, or what can't become one:
+/// OpenSSL knows what to answer.
 async fn hello(stream: &TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
     loop {

@@ -17,14 +17,14 @@ use super::log::Log;
 use super::{PUBLISHING, Server};
 use crate::secret::exposure;
 
-/// How often it is said again that a chain ages, or can't be loaded.
+/// How often the log repeats that a chain ages, or can't be loaded.
 const REMINDER: Duration = Duration::from_secs(24 * 3600);
 
 /// That chains are to be loaded now, whether they have changed or not.
 #[derive(Debug)]
 pub(super) struct Reload {
     pub(super) before: Before,
-    /// Dropped when it is done, or when it is said why it can't be.
+    /// Dropped when it is done, or when the log has why it can't be.
     pub(super) _done: oneshot::Sender<()>,
 }
 

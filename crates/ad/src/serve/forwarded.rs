@@ -50,12 +50,13 @@ pub(super) struct To<'a> {
     pub(super) spot: Arc<Spot>,
     /// Whom to tell that the backend could be connected to, or why not.
     pub(super) connected: &'a (dyn Fn(Result<(), &io::Error>) + Sync),
-    /// Whom to tell why a backend that was connected to has not answered a request, or not to the end.
+    /// Whom to tell why a backend that was connected to has not answered a request, or not to the
+    /// end.
     pub(super) unanswered: &'a (dyn Fn(&str) + Sync),
 }
 
-/// Relays requests and their responses until one side closes, or nothing moves for as long as connections may rest, or,
-/// after the last response, when the server stops.
+/// Relays requests and their responses until one side closes, or nothing moves for as long as
+/// connections may rest, or, after the last response, when the server stops.
 ///
 /// # Errors
 ///
@@ -240,7 +241,8 @@ impl Between<'_> {
 }
 
 impl Upstream {
-    /// Sends a request, on a new connection if there is none, or if the old one was closed before it was sent.
+    /// Sends a request, on a new connection if there is none, or if the old one was closed before
+    /// it was sent.
     async fn send(
         &mut self,
         mut request: Request<Sent>,
@@ -292,7 +294,8 @@ impl Upstream {
     }
 }
 
-/// Who is to blame if a request got no response: its body comes from the client, all else is told of the backend.
+/// Who is to blame if a request got no response: its body comes from the client, all else counts as
+/// the backend's fault.
 fn unanswered(error: &hyper::Error, to: &To<'_>) -> StatusCode {
     if error.is_user() {
         return StatusCode::BAD_REQUEST;

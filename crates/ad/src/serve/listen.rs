@@ -10,7 +10,8 @@ use nix::unistd::{Pid, getppid};
 use socket2::{Domain, Protocol, Socket, Type};
 use thiserror::Error;
 
-/// Connections that wait to be accepted. The system may have less. Where there are more, they try again in a second.
+/// Connections that wait to be accepted. The system may have less. Where there are more, they try
+/// again in a second.
 const BACKLOG: i32 = 4096;
 
 /// The number of the process that gives this one its socket.
@@ -74,8 +75,8 @@ impl Listen {
         }
     }
 
-    /// Opens the socket, or takes it over. It reads and changes the process's environment: call it before there are
-    /// threads, and once.
+    /// Opens the socket, or takes it over. It reads and changes the process's environment: call it
+    /// before there are threads, and once.
     ///
     /// # Errors
     ///
@@ -104,8 +105,8 @@ impl Listen {
         }
     }
 
-    /// Whether it could be opened, without that anybody can connect. What another process has is not told: it may be the
-    /// one that is to be replaced.
+    /// Whether it could be opened, without that anybody can connect. What another process has is
+    /// not told: it may be the one that is to be replaced.
     ///
     /// # Errors
     ///

@@ -29,8 +29,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// What it sends then. Who does not wait for it is not disturbed.
 const READY: signal::Signal = signal::SIGURG;
 
-/// Signals that an operator may send before they can be answered: they wait, instead of ending the process. Call it before
-/// there are threads; [`operate`] takes them.
+/// Signals that an operator may send before they can be answered: they wait, instead of ending the
+/// process. Call it before there are threads; [`operate`] takes them.
 ///
 /// # Errors
 ///
@@ -45,8 +45,9 @@ fn early() -> SigSet {
 
 /// Serves until SIGTERM or SIGINT, or until another process has taken over.
 ///
-/// SIGHUP loads the chains again, SIGUSR1 forgets those that were sent before besides, SIGUSR2 starts this program anew
-/// and gives it the socket. A second SIGTERM does not wait for connections. The service manager is told of all of it.
+/// SIGHUP loads the chains again, SIGUSR1 forgets those that were sent before besides, SIGUSR2
+/// starts this program anew and gives it the socket. A second SIGTERM does not wait for
+/// connections. The service manager is notified of all of it.
 ///
 /// # Errors
 ///
@@ -202,8 +203,8 @@ async fn started(next: &mut Option<JoinHandle<io::Result<u32>>>) -> io::Result<u
     }
 }
 
-/// Starts this program anew, as it was started, with the socket in place of its standard input. It reads whatever files
-/// are there now, itself among them. Returns its number once it serves.
+/// Starts this program anew, as it was started, with the socket in place of its standard input. It
+/// reads whatever files are there now, itself among them. Returns its number once it serves.
 async fn hand_over(program: PathBuf, socket: net::TcpListener) -> io::Result<u32> {
     let mut ready = answer(SignalKind::from_raw(READY as i32))?;
     let mut command = Command::new(program);

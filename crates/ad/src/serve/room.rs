@@ -10,8 +10,8 @@ use tokio::sync::Notify;
 
 use super::source::Source;
 
-/// For how many connections there are files: each takes two, and the program has some of its own. It is as many as
-/// this user may have.
+/// For how many connections there are files: each takes two, and the program has some of its own.
+/// It is as many as this user may have.
 pub(super) fn files_for() -> usize {
     /// Listeners, logs, chains that are read.
     const OWN: u64 = 64;
@@ -65,12 +65,13 @@ pub(super) struct Taken {
     pub(super) established: usize,
 }
 
-/// Where there is no room, a connection has to go that waits for its client, of whoever has most of them: the oldest one
-/// that says nothing, else the session that has rested for longest, else the oldest handshake. A session rests while it has
-/// brought nothing yet, and between requests where those are read. All others stay.
+/// Where there is no room, a connection has to go that waits for its client, of whoever has most of
+/// them: the oldest one that says nothing, else the session that has rested for longest, else the
+/// oldest handshake. A session rests while it has brought nothing yet, and between requests where
+/// those are read. All others stay.
 ///
-/// Clients that say nothing, or do not end their first record, are no handshakes. They cost a socket: to close one so that it comes again costs more than to
-/// keep it.
+/// Clients that say nothing, or do not end their first record, are no handshakes. They cost a
+/// socket: to close one so that it comes again costs more than to keep it.
 #[derive(Debug)]
 pub(super) struct Room {
     most: Most,
@@ -166,13 +167,14 @@ impl Room {
         }
     }
 
-    /// Takes a connection in. None if its source has as many as it may, and none of them waits for its client.
+    /// Takes a connection in. None if its source has as many as it may, and none of them waits for
+    /// its client.
     pub(super) fn enter(self: &Arc<Self>, source: Source) -> Option<Place> {
         let has_room = self.lock().has_room_for(source, &self.most);
         has_room.then(|| self.enter_for_others(source))
     }
 
-    /// Takes a connection in whose source is yet to be told ([`Place::is_of`]).
+    /// Takes a connection in whose source is yet to be announced ([`Place::is_of`]).
     pub(super) fn enter_for_others(self: &Arc<Self>, source: Source) -> Place {
         let mut state = self.lock();
         let leave = Arc::new(Leave::default());
@@ -325,7 +327,8 @@ impl Of {
 }
 
 impl Place {
-    /// Whose it is, now that it is known. False if that source has as many as it may, and none of them waits for its client.
+    /// Whose it is, now that it is known. False if that source has as many as it may, and none of
+    /// them waits for its client.
     pub(super) fn is_of(&self, source: Source) -> bool {
         let mut at = self.0.at();
         let mut state = self.0.room.lock();
@@ -351,7 +354,7 @@ impl Place {
             state.send_handshake_away();
         }
         state.change(at.source, |of| {
-            // It may have been told to go meanwhile.
+            // It may have been notified to go meanwhile.
             if let Some(leave) = of.silent.remove(&number) {
                 of.handshakes.insert(number, leave);
             }
@@ -370,7 +373,8 @@ impl Place {
         self.0.room.lock().send_away();
     }
 
-    /// The same place, for whoever sees what its client does. It says nothing once the place was given back.
+    /// The same place, for whoever sees what its client does. It says nothing once the place was
+    /// given back.
     pub(super) fn spot(&self) -> Arc<Spot> {
         Arc::clone(&self.0)
     }
@@ -453,7 +457,7 @@ mod tests {
         })
     }
 
-    /// One that has said something.
+    /// One that has sent something.
     fn speaking(room: &Arc<Room>, number: u8) -> Place {
         let place = room.enter(source(number)).unwrap();
         place.begins();
@@ -482,7 +486,7 @@ mod tests {
         assert_eq!(state.resting, 0);
     }
 
-    /// Whether it has to go, told at once.
+    /// Whether it has to go, without waiting.
     async fn has_to_go(place: &Place) -> bool {
         tokio::select! {
             biased;

@@ -1,7 +1,8 @@
 //! What outlives a server: the chains that it sends and sent, in a folder.
 //!
-//! Resolvers hold records of those for their TTL, and clients who have them are signed for with their keys. So the keys
-//! are kept with them, each chain in a file that only its owner reads, and no longer than it is good for.
+//! Resolvers hold records of those for their TTL, and clients who have them are signed for with
+//! their keys. So the keys are kept with them, each chain in a file that only its owner reads, and
+//! no longer than it is good for.
 
 use std::fs::{self, Metadata};
 use std::io::{self, Write};
@@ -68,8 +69,8 @@ impl State {
         Ok(state)
     }
 
-    /// Whether the folder could be opened, without that it is made. For root, who may become somebody else first, its owner
-    /// is not looked at.
+    /// Whether the folder could be opened, without that it is made. For root, who may become
+    /// somebody else first, its owner is not looked at.
     ///
     /// # Errors
     ///
@@ -143,8 +144,8 @@ impl State {
         Ok(stored)
     }
 
-    /// Has the folder hold these chains and no others. One file that can't be written or removed keeps none of the others
-    /// from that.
+    /// Has the folder hold these chains and no others. One file that can't be written or removed
+    /// keeps none of the others from that.
     pub(super) fn save(&self, chains: &Chains) -> io::Result<()> {
         let current = chains.current().iter().map(|chain| (&**chain, None));
         let previous = chains.previous().map(|(chain, until)| (chain, Some(until)));
@@ -190,7 +191,8 @@ fn is_safe(folder: &Metadata, owner: u32) -> io::Result<()> {
     }
 }
 
-/// Whether a chain's file is our own and begins with this line. Nothing else of it can change: its name is its digest.
+/// Whether a chain's file is our own and begins with this line. Nothing else of it can change: its
+/// name is its digest.
 fn holds(path: &Path, first: &str) -> bool {
     const OTHERS: u32 = 0o077;
     let is_ours = path.symlink_metadata().is_ok_and(|found| {

@@ -157,7 +157,8 @@ pub fn is_root() -> bool {
     geteuid().is_root()
 }
 
-/// Keeps keys from other processes of this user, and from core dumps. Nothing that is started gets other rights.
+/// Keeps keys from other processes of this user, and from core dumps. Nothing that is started gets
+/// other rights.
 ///
 /// # Errors
 ///

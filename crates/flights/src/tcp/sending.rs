@@ -135,7 +135,8 @@ impl Sending {
         self.buffer.waiting += bytes;
     }
 
-    /// `tcp_sendmsg`: takes of what waits as much as fits a segment. Returns whether there was room.
+    /// `tcp_sendmsg`: takes of what waits as much as fits a segment. Returns whether there was
+    /// room.
     pub(super) fn take(&mut self) -> bool {
         if self.buffer.waiting == 0 {
             return false;

@@ -16,7 +16,8 @@ use super::{Kernel, KernelError, KernelInfo, Size, Witness};
 
 const PROGRAM: &str = "linux";
 const INFO: &str = "kernel.json";
-/// Beside a kernel that was built here, the digest of its description: none that comes from elsewhere has this file.
+/// Beside a kernel that was built here, the digest of its description: none that comes from
+/// elsewhere has this file.
 const BUILT_HERE: &str = "built-here";
 const LOCK: &str = "lock";
 /// Of files that all may read, and nobody else may change, whatever the umask.
@@ -69,7 +70,8 @@ impl Cache {
         })
     }
 
-    /// All that somebody could change to have another kernel run: folders, and the files of each kernel.
+    /// All that somebody could change to have another kernel run: folders, and the files of each
+    /// kernel.
     pub(super) fn parts(&self, caches: &Path) -> Vec<PathBuf> {
         let mut parts = vec![caches.to_owned(), self.folder.clone()];
         for kernel in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
@@ -117,7 +119,7 @@ impl Cache {
         }
     }
 
-    /// What is said of a folder whose kernel can't be used.
+    /// The error of a folder whose kernel can't be used.
     fn damaged(&self, folder: PathBuf) -> KernelError {
         let mend = if self.is_installed(&folder) {
             "install its package anew"
@@ -162,8 +164,8 @@ impl Cache {
         Ok(contents)
     }
 
-    /// Removes all kernels and what builds left behind, but for those that were installed, and says how much
-    /// room that made.
+    /// Removes all kernels and what builds left behind, but for those that were installed, and says
+    /// how much room that made.
     ///
     /// # Errors
     ///
@@ -335,7 +337,8 @@ pub(super) fn note_built(folder: &Path) -> Result<(), KernelError> {
     note().map_err(KernelError::cache(&path))
 }
 
-/// Takes the right to change a kernel from all but its owner, who may have given it away with their umask.
+/// Takes the right to change a kernel from all but its owner, who may have given it away with their
+/// umask.
 fn shut(folder: &Path) -> io::Result<()> {
     const OF_OTHERS: u32 = 0o022;
     let files = [PROGRAM, INFO, BUILT_HERE].map(|file| folder.join(file));

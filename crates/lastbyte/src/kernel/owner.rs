@@ -6,8 +6,9 @@ use std::path::Path;
 
 use nix::unistd::{getegid, geteuid};
 
-/// Why what is at a path may be somebody else's: somebody besides this user and root can change it, a folder above it, or a link that
-/// leads there. What is not there yet is whose the folder above it is.
+/// Why what is at a path may be somebody else's: somebody besides this user and root can change it,
+/// a folder above it, or a link that leads there. What is not there yet is whose the folder above
+/// it is.
 #[must_use]
 pub fn foreign(path: &Path) -> Option<String> {
     let path = std::path::absolute(path).ok()?;
@@ -39,7 +40,8 @@ pub fn foreign(path: &Path) -> Option<String> {
     })
 }
 
-/// Whether this is what owners seem to be that a user namespace has no number for (user_namespaces(7)): of them, nothing is known.
+/// Whether this is what owners seem to be that a user namespace has no number for
+/// (user_namespaces(7)): of them, nothing is known.
 fn is_unknown(user: u32) -> bool {
     let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
     let is_overflow = read("/proc/sys/kernel/overflowuid").trim().parse() == Ok(user);

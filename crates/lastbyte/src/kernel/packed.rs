@@ -1,5 +1,6 @@
-//! A kernel as one file, for machines without a compiler: `kernel.json` and `linux`, in this order, in a
-//! tar archive that gzip compresses. The same kernel makes the same bytes, wherever it is packed.
+//! A kernel as one file, for machines without a compiler: `kernel.json` and `linux`, in this order,
+//! in a tar archive that gzip compresses. The same kernel makes the same bytes, wherever it is
+//! packed.
 
 use std::env::consts::ARCH;
 use std::fs::{self, Permissions};
@@ -164,7 +165,8 @@ impl Packed {
         Ok(packed)
     }
 
-    /// Keeps it, if it has the recipe that is wanted. Nothing of it is run. `name` is what the user called it.
+    /// Keeps it, if it has the recipe that is wanted. Nothing of it is run. `name` is what the user
+    /// called it.
     ///
     /// # Errors
     ///
@@ -269,7 +271,8 @@ impl Packed {
         }
     }
 
-    /// It is of the version that its description tells, as it will say of itself when it boots (`linux_banner`).
+    /// It is of the version that its description tells, as it will say of itself when it boots
+    /// (`linux_banner`).
     fn check_version(&self) -> Result<(), PackedError> {
         let banner = format!("Linux version {} (", self.info.version);
         let mut places = self.program.windows(banner.len());

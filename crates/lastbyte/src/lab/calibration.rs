@@ -104,8 +104,8 @@ pub enum Effort {
     Handshakes(u32),
     /// So many times, or until [`Effort::PATIENCE`] is over; once, if once takes longer.
     UpTo(u32),
-    /// Until the median of all steps together is known to 2 % either way, or [`Effort::PATIENCE`] is over; once, if
-    /// once takes longer.
+    /// Until the median of all steps together is known to 2 % either way, or [`Effort::PATIENCE`]
+    /// is over; once, if once takes longer.
     Enough,
 }
 
@@ -135,7 +135,8 @@ impl Effort {
     }
 }
 
-/// Whether the median of times is known to 2 % either way: between the ranks where it lies 19 times in 20.
+/// Whether the median of times is known to 2 % either way: between the ranks where it lies 19 times
+/// in 20.
 fn is_precise(times: &[Duration]) -> bool {
     let mut times = times.to_vec();
     times.sort_unstable();

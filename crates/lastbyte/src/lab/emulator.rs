@@ -140,7 +140,7 @@ impl<'a> Emulator<'a> {
         }
     }
 
-    /// Carries packets until told to stop.
+    /// Carries packets until it is stopped.
     pub(crate) fn run(mut self) -> io::Result<EmulatorReport> {
         // The endpoints must not wait for packets that nobody carries any more.
         let _stop = self.shared.stop_on_drop();

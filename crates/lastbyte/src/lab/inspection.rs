@@ -1,7 +1,7 @@
 //! What is kept of connections besides their rows: packets, and the secrets of their TLS.
 //!
-//! No row may tell whether anything is kept. What an engine notes while it measures goes into memory at a place of
-//! its own ([`Tap`]); all else is done when a block is measured.
+//! No row may tell whether anything is kept. What an engine notes while it measures goes into
+//! memory at a place of its own ([`Tap`]); all else is done when a block is measured.
 
 use std::io::{self, Write};
 use std::num::NonZero;
@@ -161,7 +161,8 @@ impl Inspection {
         }
     }
 
-    /// Keeps what was seen of a block that is measured. What can't be is reported in the end: rows are not lost for it.
+    /// Keeps what was seen of a block that is measured. What can't be is reported in the end: rows
+    /// are not lost for it.
     pub(super) fn keep(&self, block: &Whose<'_>, observed: ObservedBlock) {
         if let Some(secrets) = &self.secrets
             && let Err(error) = write_secrets(&mut **held(secrets), block, &observed.secrets)
@@ -351,7 +352,8 @@ fn write_capture(
     lastbyte_files::write(path, &file)
 }
 
-/// Until when both sides were seen, of packets of which some had no room: each side has room of its own, or both have one.
+/// Until when both sides were seen, of packets of which some had no room: each side has room of its
+/// own, or both have one.
 fn full(packets: &[Packet]) -> Option<Time> {
     let last = |points: [Point; 2]| {
         let sightings = packets.iter().rev();
@@ -440,7 +442,8 @@ pub(super) fn since_1970() -> u64 {
     day.saturating_sub(sys::now().0)
 }
 
-/// About how many packets so many connections of a cell send, and how many bytes, with some of them sent again.
+/// About how many packets so many connections of a cell send, and how many bytes, with some of them
+/// sent again.
 pub(super) fn expected_packets(cell: &Cell, connections: u32) -> (usize, usize) {
     /// Handshakes, a large chain, tickets.
     const BESIDES: u64 = 128 << 10;
@@ -459,7 +462,8 @@ pub(super) fn expected_packets(cell: &Cell, connections: u32) -> (usize, usize) 
     (all(packets), all(bytes))
 }
 
-/// Notes the packets of a block's first connections as they pass, without asking the allocator for anything.
+/// Notes the packets of a block's first connections as they pass, without asking the allocator for
+/// anything.
 pub(super) struct Tap {
     notes: Mapping,
     length: usize,

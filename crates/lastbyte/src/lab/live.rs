@@ -388,7 +388,8 @@ fn block_size(requested: Option<u32>) -> u32 {
     BLOCK.max(requested.saturating_mul(5)).min(MAX_CONNECTIONS)
 }
 
-/// What a connection may cost, before a pilot tells: of its handshake in memory, and of its packets.
+/// What a connection may cost, before a pilot tells: of its handshake in memory, and of its
+/// packets.
 fn guess(job: &Job<'_>) -> Option<Cost> {
     /// Both ends, with TCP and the observer.
     const HANDSHAKE_FACTOR: u32 = 2;

@@ -66,8 +66,8 @@ pub use runner::{
 pub use shortcuts::Shortcuts;
 pub use virtual_engine::{VirtualEngine, can_boot as can_boot_kernels};
 
-/// What `lastbyte` does for itself when it starts virtual kernels, if these arguments ask for it. They
-/// are no part of its command line, and looked at before it.
+/// What `lastbyte` does for itself when it starts virtual kernels, if these arguments ask for it.
+/// They are no part of its command line, and looked at before it.
 pub fn inner_command(arguments: &[OsString]) -> Option<ExitCode> {
     let (_, command) = arguments.split_first()?;
     match command {

@@ -22,7 +22,7 @@ pub struct Run {
 const FOLDER: &str = "run";
 
 impl Run {
-    /// Where what browsers told of page loads is, as long as this is there.
+    /// Where what browsers reported of page loads is, as long as this is there.
     pub fn pages(&self) -> PathBuf {
         self.place.path().join(FOLDER).join(PAGES)
     }

@@ -141,7 +141,8 @@ impl PreparedArm {
         [&self.chain].into_iter().chain(&self.client_chain)
     }
 
-    /// Tries one handshake in memory, so that what can't be is reported before anything is measured.
+    /// Tries one handshake in memory, so that what can't be is reported before anything is
+    /// measured.
     ///
     /// # Errors
     ///

@@ -43,8 +43,8 @@ pub(super) fn exchange_of(finished: &EndedConnection) -> Exchange {
     }
 }
 
-/// What the observer read of a connection whose client gave up. Its server is OpenSSL, which begins a record for each
-/// message.
+/// What the observer read of a connection whose client gave up. Its server is OpenSSL, which begins
+/// a record for each message.
 pub(super) fn failed_attempt(observer: &Observer, keys: &KeyLog) -> FailedAttempt {
     let observation = observer.observe(keys);
     let sent_by = |sender: Side| {

@@ -36,7 +36,8 @@ pub trait Engine: Sync {
     /// One line with what it can't do, and the hint.
     fn check(&self, study: &Study) -> Result<(), String>;
 
-    /// Has this machine have what a study needs besides: other people's programs, and room for them.
+    /// Has this machine have what a study needs besides: other people's programs, and room for
+    /// them.
     ///
     /// # Errors
     ///
@@ -206,9 +207,9 @@ impl Runner<'_> {
         blocks.iter().map(|id| expected.of(self, *id)).sum()
     }
 
-    /// Measures `blocks` in their order, and keeps the part of each in `folder`. Those of a cell that is
-    /// measured until it is precise enough have their turn when they are needed; what it has besides them
-    /// is finished.
+    /// Measures `blocks` in their order, and keeps the part of each in `folder`. Those of a cell
+    /// that is measured until it is precise enough have their turn when they are needed; what it
+    /// has besides them is finished.
     ///
     /// # Errors
     ///
@@ -433,12 +434,12 @@ impl Job<'_> {
         }
     }
 
-    /// Keeps what browsers told of its loads.
+    /// Keeps what browsers reported of its loads.
     pub(super) fn write_loads(&self, loads: &[Loaded]) -> io::Result<()> {
         lastbyte_files::write(&self.loads_file()?, &serde_json::to_vec(loads)?)
     }
 
-    /// Keeps what browsers told of its loads, which a guest has left in a file.
+    /// Keeps what browsers reported of its loads, which a guest has left in a file.
     pub(super) fn keep_loads(&self, left: &Path) -> io::Result<()> {
         fs::rename(left, self.loads_file()?)
     }
@@ -584,20 +585,21 @@ impl Shard {
 pub struct AssignedShard {
     /// Which.
     pub shard: Shard,
-    /// What said so: `SLURM_ARRAY_TASK_ID=2 and SLURM_ARRAY_TASK_COUNT=4 say`.
+    /// What gives them: `SLURM_ARRAY_TASK_ID=2 and SLURM_ARRAY_TASK_COUNT=4 say`.
     pub by: String,
 }
 
 impl Shard {
-    /// The one that a batch system has given to this process: a task of a Slurm array, whichever numbers that has, or a
-    /// pod of an indexed Job of Kubernetes, which does not say how many there are: `LASTBYTE_SHARDS` does. Where that is
-    /// set for an array, its tasks are the shards of their numbers, so that some of them can be had again. Where it is
-    /// not, an array of a list of numbers is no order of shards.
+    /// The one that a batch system has given to this process: a task of a Slurm array, whichever
+    /// numbers that has, or a pod of an indexed Job of Kubernetes, which does not say how many
+    /// there are: `LASTBYTE_SHARDS` does. Where that is set for an array, its tasks are the shards
+    /// of their numbers, so that some of them can be had again. Where it is not, an array of a list
+    /// of numbers is no order of shards.
     ///
     /// # Errors
     ///
-    /// When no batch system says it, two say different things, or what one says makes no sense, in one line with the
-    /// hint.
+    /// When no batch system says it, two say different things, or what one says makes no sense, in
+    /// one line with the hint.
     pub fn from_environment(get: impl Fn(&str) -> Option<String>) -> Result<AssignedShard, String> {
         let mut read = Vec::new();
         let mut number = |name: &str| -> Result<Option<u32>, String> {
@@ -626,7 +628,8 @@ impl Shard {
                     let past = task.checked_sub(first)?;
                     Some((past / step, past % step))
                 };
-                // A list of numbers leaves some out, or is of other steps. What ends a range need not be a task.
+                // A list of numbers leaves some out, or is of other steps. What ends a range need
+                // not be a task.
                 let is_range = last.is_none_or(|last| {
                     place(last).and_then(|(steps, _)| steps.checked_add(1)) == Some(of)
                 });

@@ -137,7 +137,8 @@ impl VirtualEngine {
         Self { shortcuts, ..self }
     }
 
-    /// Has arms' chains there instead. The path of its folder is absolute: guests are given a link to it.
+    /// Has arms' chains there instead. The path of its folder is absolute: guests are given a link
+    /// to it.
     #[must_use]
     pub fn with_chains(self, chains: Store) -> Self {
         Self { chains, ..self }
@@ -180,8 +181,8 @@ impl VirtualEngine {
         memories.max().unwrap_or(self.memory)
     }
 
-    /// What an arm costs. Workers wait for each other: the first one measures, alone, and all blocks of a sample have
-    /// the same costs.
+    /// What an arm costs. Workers wait for each other: the first one measures, alone, and all
+    /// blocks of a sample have the same costs.
     fn calibrated(&self, arm: &PreparedArm) -> Result<CpuCosts, BlockError> {
         let mut costs = lock(&self.costs);
         Ok(
@@ -261,8 +262,8 @@ impl VirtualEngine {
         write().map_err(BlockError::Write)
     }
 
-    /// A folder whose path is as long as any other's and has no blanks, with links to this program and
-    /// the job's folder.
+    /// A folder whose path is as long as any other's and has no blanks, with links to this program
+    /// and the job's folder.
     fn place(&self, folder: &Path) -> io::Result<Scratch> {
         let place = Scratch::new_in(Path::new(PLACES))?;
         symlink(&self.program, place.path().join(INIT_LINK))?;
@@ -302,8 +303,8 @@ impl VirtualEngine {
         }
     }
 
-    /// Starts a guest. `place` has links to this program and to the job's folder: the guest sees paths of one length,
-    /// wherever they lead.
+    /// Starts a guest. `place` has links to this program and to the job's folder: the guest sees
+    /// paths of one length, wherever they lead.
     fn boot(&self, boot: &Boot, place: &Path) -> io::Result<Child> {
         let &Boot {
             wall_clock,
@@ -476,14 +477,14 @@ impl Engine for VirtualEngine {
         if study.has_pages() { PAGE_BLOCK } else { BLOCK }
     }
 
-    /// Guests have one processor each, of those that this process may use and, in a container, has its share of; those with
-    /// other people's programs only as far as there is memory for them.
+    /// Guests have one processor each, of those that this process may use and, in a container, has
+    /// its share of; those with other people's programs only as far as there is memory for them.
     fn workers(&self, study: &Study) -> usize {
         let share = thread::available_parallelism().map_or(1, NonZero::get);
         let processors = available_cpus().len().clamp(1, share);
         if study.has_foreign_servers() {
             let each = self.memory_for(study);
-            // Where there is too little for one, that was told.
+            // Where there is too little for one, that was reported.
             let room = boot::room(each).unwrap_or(each);
             boot::at_once(processors, room, each)
         } else {
@@ -599,7 +600,8 @@ fn check_draws(experiment: &Experiment) -> Result<(), String> {
     Ok(())
 }
 
-/// A study of nothing but the sample of a job, with the names that its arm and its link have by themselves.
+/// A study of nothing but the sample of a job, with the names that its arm and its link have by
+/// themselves.
 fn alone(job: &Job<'_>) -> Study {
     let mut arm = job.arm.arm.clone();
     arm.name.clone_from(&arm.label);
@@ -612,8 +614,8 @@ fn alone(job: &Job<'_>) -> Study {
     let experiment = Experiment {
         arms: vec![arm],
         cells: vec![cell],
-        // What is told beside is none of the guest's business, and our own ends have no profile: its texts must be as long
-        // without them.
+        // What is reported beside is none of the guest's business, and our own ends have no
+        // profile: its texts must be as long without them.
         cpu: job.experiment.cpu.in_clock_of(job.arm.arm.server),
         ..job.experiment.clone()
     };
@@ -628,7 +630,8 @@ fn alone(job: &Job<'_>) -> Study {
     }
 }
 
-/// A study with the draws of a job's connections in place of what they are drawn from: a guest needs no more.
+/// A study with the draws of a job's connections in place of what they are drawn from: a guest
+/// needs no more.
 fn listing(job: &Job<'_>, mut study: Study) -> Study {
     let Some(population) = &job.cell.population else {
         return study;
@@ -659,12 +662,12 @@ struct Boot {
 /// Whose counter the programs of a guest read (`rdtsc`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Counter {
-    /// The processor's. AWS-LC, of s2n-tls, reads it thousands of times as it begins, for randomness, and nothing else
-    /// here does.
+    /// The processor's. AWS-LC, of s2n-tls, reads it thousands of times as it begins, for
+    /// randomness, and nothing else here does.
     Host,
-    /// One of virtual time, each read of which stops the program: browsers note it, and allocate by what they have noted.
-    /// OpenSSL mixes it into its random numbers, of which Node.js seeds its hash tables, and these decide which pages it
-    /// touches.
+    /// One of virtual time, each read of which stops the program: browsers note it, and allocate by
+    /// what they have noted. OpenSSL mixes it into its random numbers, of which Node.js seeds its
+    /// hash tables, and these decide which pages it touches.
     Guest,
 }
 

@@ -10,11 +10,13 @@ use super::codec::Codec;
 use super::load::Load;
 use super::record::{Document, Frames, Record, Tasks, WRONG_STATUS};
 
-/// A Chromium, as who holds its debugging pipe sees it: what to write, and what comes of what was read.
+/// A Chromium, as who holds its debugging pipe sees it: what to write, and what comes of what was
+/// read.
 ///
-/// It owns no pipe and reads no clock. Whoever does writes [`Browser::outgoing`], hands what was read to [`Browser::receive`] with the time on
-/// any clock that goes forward, calls [`Browser::tick`] when [`Browser::wake`] is there, and [`Browser::closed`] when
-/// the pipe is; until [`Browser::outcome`] is something. Then the browser takes the next visit.
+/// It owns no pipe and reads no clock. Whoever does writes [`Browser::outgoing`], hands what was
+/// read to [`Browser::receive`] with the time on any clock that goes forward, calls
+/// [`Browser::tick`] when [`Browser::wake`] is there, and [`Browser::closed`] when the pipe is;
+/// until [`Browser::outcome`] is something. Then the browser takes the next visit.
 #[derive(Debug, Default)]
 pub struct Browser {
     codec: Codec,
@@ -38,11 +40,13 @@ pub struct Visit {
     pub frames: Frames,
     /// Whether what the page computes is wanted.
     pub tasks: Tasks,
-    /// How many times longer each task of the page's takes than on this machine, from 1 on. The browser has the thread wait for that.
+    /// How many times longer each task of the page's takes than on this machine, from 1 on. The
+    /// browser has the thread wait for that.
     pub slowdown: u32,
     /// How long the page may take.
     pub timeout: Duration,
-    /// How long nothing has to happen after the `load` event until the page counts as done: a larger picture may still be painted.
+    /// How long nothing has to happen after the `load` event until the page counts as done: a
+    /// larger picture may still be painted.
     pub quiet: Duration,
     /// How long the browser may take for an answer of its own before it counts as hung.
     pub patience: Duration,
@@ -72,7 +76,7 @@ pub enum Failure {
     /// The browser does not answer.
     #[error("the browser hangs: no answer to {command} within {patience:?}")]
     Hung {
-        /// What it was told.
+        /// What it was sent.
         command: String,
         /// How long it had.
         patience: Duration,
@@ -80,7 +84,7 @@ pub enum Failure {
     /// The browser says no.
     #[error("the browser refuses {command}: {problem}")]
     Refused {
-        /// What it was told.
+        /// What it was sent.
         command: String,
         /// What it says.
         problem: String,
@@ -198,7 +202,8 @@ impl Browser {
         self.visit.is_none() && self.broken.is_none()
     }
 
-    /// Begins a visit. What an earlier one came to must have been taken; one that is not over is forgotten.
+    /// Begins a visit. What an earlier one came to must have been taken; one that is not over is
+    /// forgotten.
     pub fn begin(&mut self, visit: Visit, now: Duration) {
         self.outcome = None;
         if let Some(broken) = &self.broken {
@@ -235,7 +240,8 @@ impl Browser {
         matches!(step, Some(Step::Resting(_)))
     }
 
-    /// Whether the page of a visit that counts is being loaded: its `load` event was not told of yet.
+    /// Whether the page of a visit that counts is being loaded: its `load` event was not reported
+    /// yet.
     #[must_use]
     pub fn is_loading(&self) -> bool {
         let loading =

@@ -1,4 +1,4 @@
-//! How messages are told from each other on the pipe.
+//! How messages are delimited on the pipe.
 
 use thiserror::Error;
 
@@ -10,7 +10,8 @@ pub struct Codec {
     searched: usize,
 }
 
-/// The largest message. The browser's own limit for what it sends is 256 MiB; events of a page have some hundred KB.
+/// The largest message. The browser's own limit for what it sends is 256 MiB; events of a page have
+/// some hundred KB.
 pub const MOST_MESSAGE: usize = 64 << 20;
 
 /// A message that is larger than [`MOST_MESSAGE`].

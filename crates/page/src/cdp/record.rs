@@ -282,7 +282,8 @@ impl Record {
         }
     }
 
-    /// What the page's main thread had computed by a time of the browser's: of a task that goes on then, no more than it can have.
+    /// What the page's main thread had computed by a time of the browser's: of a task that goes on
+    /// then, no more than it can have.
     fn computed(&self, began: Micros, by: Micros) -> Duration {
         let of_page = (self.tasks.iter())
             .filter(|task| Some(task.thread) == self.thread && (began..by).contains(&task.began));
@@ -331,7 +332,7 @@ impl Record {
         }
     }
 
-    /// The load that it comes to, by a `browser`; none if the browser told no time of it.
+    /// The load that it comes to, by a `browser`; none if the browser reported no time of it.
     pub(super) fn load(self, browser: String, frames: Frames, tasks: Tasks) -> Option<Load> {
         let first = self.requests.iter().find(|one| one.id == self.loader)?;
         let mut all = self.requests.iter().rev();

@@ -17,7 +17,8 @@ use crate::page::{Kind, Observed, Page, PageError, Resource};
 
 mod observed;
 
-/// The largest HAR that is read. With the content of its responses, one of a usual page has some MB.
+/// The largest HAR that is read. With the content of its responses, one of a usual page has some
+/// MB.
 pub const MOST_BYTES: u64 = 64 << 20;
 
 /// A page, and what of the file is not in it.
@@ -118,7 +119,7 @@ struct Har<'a> {
 struct Log<'a> {
     #[serde(default, deserialize_with = "or_default")]
     pages: Vec<Recording>,
-    /// Each is read apart, so that what is wrong in one can be said of it.
+    /// Each is read apart, so that an error names the one that has it.
     #[serde(borrow)]
     entries: Vec<&'a RawValue>,
 }
@@ -147,7 +148,7 @@ struct Entry {
     priority: Option<String>,
     #[serde(default, rename = "_resourceType", deserialize_with = "if_valid")]
     resource_type: Option<String>,
-    /// What [`of_page`](super::of_page) writes of what times and priorities have said.
+    /// What [`of_page`](super::of_page) writes of what times and priorities have shown.
     #[serde(default, rename = "_loading", deserialize_with = "if_valid")]
     loading: Option<String>,
 }
@@ -195,8 +196,8 @@ struct Content {
     mime_type: String,
 }
 
-/// What HAR 1.2 leaves to whoever writes it: fields with `_` are nobody's standard, and readers are to ignore what they don't know
-/// of them.
+/// What HAR 1.2 leaves to whoever writes it: fields with `_` are nobody's standard, and readers are
+/// to ignore what they don't know of them.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Extra<T> {
@@ -229,7 +230,8 @@ where
     Ok(Option::deserialize(field)?.unwrap_or_default())
 }
 
-/// Bytes, where they are known: what is less than 0 is HAR's word for what is not, and so is `null`.
+/// Bytes, where they are known: what is less than 0 is HAR's word for what is not, and so is
+/// `null`.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "Option<f64>")]
 struct Size(Option<u64>);
@@ -353,9 +355,11 @@ impl LeftOut {
 
 /// Reads the page that a HAR was recorded of: the first one, if there are several.
 ///
-/// A response is as large as it was on the wire (`_transferSize`, else `bodySize` and `headersSize`), or where that is unknown, its
-/// body is. What finds it is what Chromium says (`_initiator`), else the `Referer`, else the document. How a document names it follows
-/// from its priority (`_priority`), its line and its times. What may be kept of it is what its fields say. All is asked for with `GET`.
+/// A response is as large as it was on the wire (`_transferSize`, else `bodySize` and
+/// `headersSize`), or where that is unknown, its body is. What finds it is what Chromium says
+/// (`_initiator`), else the `Referer`, else the document. How a document names it follows from its
+/// priority (`_priority`), its line and its times. What may be kept of it is what its fields say.
+/// All is asked for with `GET`.
 ///
 /// # Errors
 ///
@@ -582,7 +586,8 @@ impl Entry {
         }
     }
 
-    /// Milliseconds: where nobody has written that, the sum of its parts, of which `ssl` is in `connect`.
+    /// Milliseconds: where nobody has written that, the sum of its parts, of which `ssl` is in
+    /// `connect`.
     fn took(&self) -> f64 {
         const PARTS: [&str; 6] = ["blocked", "dns", "connect", "send", "wait", "receive"];
         let sum = || {
@@ -610,7 +615,8 @@ impl Entry {
         if !(300.0..400.0).contains(status) || redirect_url.is_empty() {
             return None;
         }
-        // Browsers write the field `Location` as it was sent: relative to where it is (RFC 9110, section 10.2.2).
+        // Browsers write the field `Location` as it was sent: relative to where it is (RFC 9110,
+        // section 10.2.2).
         let mut target = normalized(&self.request.url)?.join(redirect_url).ok()?;
         target.set_fragment(None);
         Some(target)
@@ -941,8 +947,8 @@ struct Surroundings<'a> {
     span: Option<&'a Span>,
 }
 
-/// Where redirects that begin with the request at `place` lead back to where they have been: the last of them, and what it leads to.
-/// Browsers give those up.
+/// Where redirects that begin with the request at `place` lead back to where they have been: the
+/// last of them, and what it leads to. Browsers give those up.
 fn circle<'a>(
     entries: &[&'a Entry],
     leads: &[Option<usize>],
@@ -961,8 +967,8 @@ fn circle<'a>(
     urls.any(|url| url == target).then_some((last, target))
 }
 
-/// Which request each redirect leads to: the next one for its target that no other redirect leads to. None of what is no redirect, or leads
-/// nowhere.
+/// Which request each redirect leads to: the next one for its target that no other redirect leads
+/// to. None of what is no redirect, or leads nowhere.
 fn leads(entries: &[&Entry]) -> Vec<Option<usize>> {
     let mut leads = vec![None; entries.len()];
     let mut waiting: HashMap<Url, Vec<usize>> = HashMap::new();

@@ -18,9 +18,11 @@ pub struct Titled<'a> {
     pub load: &'a Load,
 }
 
-/// A HAR 1.2 with a page for each load, as JSON. Without cookies, and without content: bodies say nothing.
+/// A HAR 1.2 with a page for each load, as JSON. Without cookies, and without content: bodies say
+/// nothing.
 ///
-/// What the browser says beyond HAR's own fields stands in fields that begin with `_`, under the names that Chromium gives them.
+/// What the browser says beyond HAR's own fields stands in fields that begin with `_`, under the
+/// names that Chromium gives them.
 #[must_use]
 pub fn write(loads: &[Titled<'_>]) -> String {
     let pages: Vec<Value> = (loads.iter().enumerate())
@@ -52,8 +54,9 @@ pub fn write(loads: &[Titled<'_>]) -> String {
     format!("{har:#}\n")
 }
 
-/// A HAR of which [`read`](super::read) makes this page, which was read from one, and nothing else: no names, no cookies, no content. Its
-/// times only say what comes after what; `_loading` is what those of the recorded one have said.
+/// A HAR of which [`read`](super::read) makes this page, which was read from one, and nothing else:
+/// no names, no cookies, no content. Its times only say what comes after what; `_loading` is what
+/// those of the recorded one have shown.
 #[must_use]
 pub fn of_page(page: &Page) -> String {
     let resources = page.resources();
@@ -256,7 +259,8 @@ fn resource_type(kind: Kind) -> &'static str {
     }
 }
 
-/// What a request's time consists of. All but `ssl`, which is a part of `connect`, and what did not happen, -1, add up to it.
+/// What a request's time consists of. All but `ssl`, which is a part of `connect`, and what did not
+/// happen, -1, add up to it.
 fn timings(request: &Request, end: Duration) -> Value {
     let span = |(from, to): (Duration, Duration)| millis(to.saturating_sub(from));
     let connecting = request.connecting;

@@ -5,8 +5,8 @@ use std::fmt::Write;
 use super::text::{Found, Written, fill, words};
 use crate::page::{Kind, Loading, Priority};
 
-/// Where pictures stand: on the screen, below it, or so far below it that a lazy one is still asked for (Chromium: 1250 pixels over
-/// fast networks). They take no place from text.
+/// Where pictures stand: on the screen, below it, or so far below it that a lazy one is still asked
+/// for (Chromium: 1250 pixels over fast networks). They take no place from text.
 const PLACES: &str =
     "<style>.v,.b,.l{position:absolute}.b{top:2000px}.l{top:1500px}p.v,p.b{width:160px}</style>";
 /// A document while it is written: first its head, then parts between which there is text.
@@ -28,8 +28,8 @@ impl Parts {
 }
 
 impl Written<'_> {
-    /// HTML that names what was recorded in its order. What stands before the first picture or frame, or before what was as urgent as behind
-    /// one, is in the head.
+    /// HTML that names what was recorded in its order. What stands before the first picture or
+    /// frame, or before what was as urgent as behind one, is in the head.
     pub(super) fn recorded_document(&self) -> Vec<u8> {
         let mut found: Vec<Found> = self.found().collect();
         found.sort_by_key(|found| found.line());
@@ -79,7 +79,8 @@ impl Written<'_> {
         self.text_between(parts.head, &parts.body, &self.fonts())
     }
 
-    /// Goes on with the body, in which stands first what styles ask for, and the pictures that the head has named.
+    /// Goes on with the body, in which stands first what styles ask for, and the pictures that the
+    /// head has named.
     fn enter_body(&self, parts: &mut Parts, named: &mut Vec<String>) {
         if parts.is_in_body {
             return;
@@ -114,7 +115,8 @@ impl Written<'_> {
             .collect()
     }
 
-    /// Makes it as long as it should be by text in so many paragraphs of the same length as there are places for it, and by blanks.
+    /// Makes it as long as it should be by text in so many paragraphs of the same length as there
+    /// are places for it, and by blanks.
     fn text_between(&self, head: String, body: &[String], fonts: &[usize]) -> Vec<u8> {
         let open = |nth: usize| match fonts.get(nth % fonts.len().max(1)) {
             Some(font) => format!("<p class=c{font}>"),
@@ -150,7 +152,8 @@ impl Found {
         self.observed.map_or(0, |observed| observed.line)
     }
 
-    /// Whether it is a picture on the screen: one that became urgent because of where it was, or of which nothing is known.
+    /// Whether it is a picture on the screen: one that became urgent because of where it was, or of
+    /// which nothing is known.
     pub(super) fn is_on_screen(&self) -> bool {
         let asked = self.observed.and_then(|observed| observed.asked);
         let was_less = asked.is_none_or(|asked| asked < Priority::High);
@@ -176,7 +179,8 @@ impl Found {
         can_be && self.loading == Loading::Usual && self.priority() == Some(Priority::Medium)
     }
 
-    /// What it is asked for with if that is not what its kind and place come to by themselves: ` fetchpriority=high`.
+    /// What it is asked for with if that is not what its kind and place come to by themselves: `
+    /// fetchpriority=high`.
     fn hint(&self) -> Option<&'static str> {
         let observed = self.observed?;
         let priority = observed.priority?;
@@ -225,7 +229,8 @@ impl Found {
         format!("<img src={url}{attributes} {spot} width={width} height={height}>")
     }
 
-    /// The size of a picture. Chromium finds the first five more urgent that are larger than 10,000 pixels.
+    /// The size of a picture. Chromium finds the first five more urgent that are larger than 10,000
+    /// pixels.
     fn area(&self) -> (u32, u32) {
         let asked = self.observed.and_then(|observed| observed.asked);
         match asked.or(self.priority()) {

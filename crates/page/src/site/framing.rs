@@ -9,18 +9,22 @@ pub enum Framing {
     Http2(Frames),
 }
 
-/// How a server writes a response whose fields are all literals (RFC 7541, 6.2.2 and 6.2.3), as those of recorded pages are.
+/// How a server writes a response whose fields are all literals (RFC 7541, 6.2.2 and 6.2.3), as
+/// those of recorded pages are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frames {
     /// The bytes of fields that it adds, besides `content-length`.
     pub added: u64,
-    /// Whether it knows names that HPACK has numbers for; otherwise it writes them out, but for those of the content.
+    /// Whether it knows names that HPACK has numbers for; otherwise it writes them out, but for
+    /// those of the content.
     pub has_numbers: bool,
-    /// What the first response of a connection takes besides: the size of the table in which fields could be kept (RFC 7541, 6.3).
+    /// What the first response of a connection takes besides: the size of the table in which fields
+    /// could be kept (RFC 7541, 6.3).
     pub first: u64,
     /// The most bytes of a body in one frame.
     pub most: u64,
-    /// The largest body whose last frame says that it is the last: after a larger one comes an empty frame.
+    /// The largest body whose last frame says that it is the last: after a larger one comes an
+    /// empty frame.
     pub whole: u64,
 }
 
@@ -49,10 +53,12 @@ const NUMBERED: [&str; 6] = [
 const FRAME: u64 = 9;
 
 impl Framing {
-    /// The largest body with which a response of these fields takes no more bytes than `whole`, as browsers count them: all of its
-    /// frames, or the whole text. None if even an empty one takes more.
+    /// The largest body with which a response of these fields takes no more bytes than `whole`, as
+    /// browsers count them: all of its frames, or the whole text. None if even an empty one takes
+    /// more.
     ///
-    /// It takes exactly `whole` but where one byte more of body needs another frame, or another digit in `content-length`.
+    /// It takes exactly `whole` but where one byte more of body needs another frame, or another
+    /// digit in `content-length`.
     pub(super) fn body(
         self,
         whole: u64,

@@ -59,8 +59,8 @@ impl Written<'_> {
             })
     }
 
-    /// How it names another resource: with the origin's name if that is another. What scripts name counts from the document that
-    /// they run in.
+    /// How it names another resource: with the origin's name if that is another. What scripts name
+    /// counts from the document that they run in.
     fn url(&self, place: usize) -> String {
         let path = path(self.page, place);
         let all = self.page.resources();
@@ -170,7 +170,8 @@ impl Written<'_> {
         fill(out, self.size(), b"", b"")
     }
 
-    /// What styles ask for only once something on the page looks so: fonts, and pictures that are backgrounds.
+    /// What styles ask for only once something on the page looks so: fonts, and pictures that are
+    /// backgrounds.
     pub(super) fn shown(&self) -> impl Iterator<Item = usize> {
         let all = self.page.resources();
         (0..all.len()).filter(|&place| {
@@ -275,7 +276,8 @@ impl Found {
     }
 }
 
-/// Makes `out` exactly so long with blanks between two marks, or with blanks alone where those have no room.
+/// Makes `out` exactly so long with blanks between two marks, or with blanks alone where those have
+/// no room.
 pub(super) fn fill(mut out: Vec<u8>, size: usize, open: &[u8], close: &[u8]) -> Vec<u8> {
     let Some(room) = size.checked_sub(out.len()) else {
         return out;

@@ -1,4 +1,5 @@
-//! A Chromium on this machine, and a server for a site: sockets, clock and processes, which the crate has none of.
+//! A Chromium on this machine, and a server for a site: sockets, clock and processes, which the
+//! crate has none of.
 
 use std::collections::HashMap;
 use std::io::{Read, Write};
@@ -158,7 +159,8 @@ impl Drop for Chromium {
     }
 }
 
-/// Serves a site's origins over HTTP/1.1, each on its own port; the names in the site need those ports.
+/// Serves a site's origins over HTTP/1.1, each on its own port; the names in the site need those
+/// ports.
 pub(crate) fn serve(listeners: Vec<TcpListener>, site: Site) {
     let site = Arc::new(site);
     for (origin, listener) in listeners.into_iter().enumerate() {

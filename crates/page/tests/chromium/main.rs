@@ -78,8 +78,9 @@ fn is_as_the_page_says(load: &Load, page: &Page) {
         let request = found[&number];
         assert_eq!(request.kind, Some(resource.kind), "{}", request.url);
         let told = request.found_in.as_deref().map(place);
-        // Of what a script asks for, the browser often names the document that it runs in: of pictures, frames, what was sent on, and
-        // what scripts ask for that come from elsewhere than the page says.
+        // Of what a script asks for, the browser often names the document that it runs in: of
+        // pictures, frames, what was sent on, and what scripts ask for that come from elsewhere
+        // than the page says.
         let mut named = vec![finder(page, number)];
         while let Some(above) = *named.last().unwrap()
             && page.resources()[above].kind == Kind::Script
@@ -134,7 +135,8 @@ fn the_median_page_is_loaded_cold_and_warm() {
         computing.load <= cold.load && computing.fcp <= cold.fcp,
         "{computing:?}"
     );
-    // HTTP/1.1: up to six connections with each origin, and as many again for what is asked for without cookies.
+    // HTTP/1.1: up to six connections with each origin, and as many again for what is asked for
+    // without cookies.
     let origins: Vec<&str> = cold
         .connections
         .iter()
@@ -142,8 +144,9 @@ fn the_median_page_is_loaded_cold_and_warm() {
         .collect();
     assert!(origins.len() > 3 && origins.len() <= 36, "{origins:?}");
     assert!(cold.connections.iter().all(|one| one.tls.is_none()));
-    // No times are told of a connection whose request another one took before it was there: whoever takes it then found it idle. So
-    // the first of each origin has them, and more often than not the others.
+    // No times are told of a connection whose request another one took before it was there: whoever
+    // takes it then found it idle. So the first of each origin has them, and more often than not
+    // the others.
     let timed: Vec<&str> = (cold.connections.iter())
         .filter(|one| one.connecting.is_some())
         .map(|one| one.origin.as_str())
@@ -257,7 +260,8 @@ fn installed() -> PathBuf {
     home
 }
 
-/// Whatever finds whatever, with redirects between, on sites that have nothing to do with each other.
+/// Whatever finds whatever, with redirects between, on sites that have nothing to do with each
+/// other.
 #[test]
 fn whatever_finds_something_finds_it_in_the_browser() {
     let finders = [Kind::Document, Kind::Style, Kind::Script];
@@ -345,7 +349,8 @@ fn served_by_hand(site: Site) -> String {
     format!("http://{name}/")
 }
 
-/// Made-up pictures and fonts are some: the browser asks for what a script names once they are decoded.
+/// Made-up pictures and fonts are some: the browser asks for what a script names once they are
+/// decoded.
 #[test]
 fn made_up_pictures_and_fonts_are_pictures_and_fonts() {
     let resource = |kind, body| Resource {

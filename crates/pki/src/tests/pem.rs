@@ -78,7 +78,8 @@ fn refusal(chain: &Chain) -> String {
     folder.load_with(None, Some(&ca)).unwrap_err()
 }
 
-/// The forms that a key of ML-DSA can have (RFC 9881, section 6): its seed, what is made of it, and both, as caches have had it.
+/// The forms that a key of ML-DSA can have (RFC 9881, section 6): its seed, what is made of it, and
+/// both, as caches have had it.
 #[test]
 fn ml_dsa_keys_of_all_three_forms_are_read() {
     for algorithm in [

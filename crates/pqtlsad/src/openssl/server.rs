@@ -23,7 +23,7 @@ use crate::{Digest, Part};
 /// What this connection's client gets.
 struct Chosen {
     selection: Selection,
-    /// What the client said that it has.
+    /// What the client declared that it has.
     offered: Option<Digest>,
     raw_public_key: RawPublicKey,
     end_entity: EndEntity,
@@ -60,9 +60,10 @@ struct Gate {
     is_refused: AtomicBool,
 }
 
-/// Has the handshake of `ssl` stop at each ClientHello, which is whole then, and nothing was computed:
-/// `accept` fails with `ErrorCode::WANT_CLIENT_HELLO_CB`. It goes on where it stopped when `accept` is called
-/// after [`pass`]. So whoever accepts decides where and when it is computed and signed.
+/// Has the handshake of `ssl` stop at each ClientHello, which is whole then, and nothing was
+/// computed: `accept` fails with `ErrorCode::WANT_CLIENT_HELLO_CB`. It goes on where it stopped
+/// when `accept` is called after [`pass`]. So whoever accepts decides where and when it is computed
+/// and signed.
 ///
 /// Its session is for the name that is asked for, and is not resumed for another one.
 ///
@@ -87,19 +88,20 @@ pub fn pass(ssl: &SslRef) {
     }
 }
 
-/// Whether a handshake that has stopped at its ClientHello may sign with SLH-DSA, which takes a hundred times as
-/// long as others.
+/// Whether a handshake that has stopped at its ClientHello may sign with SLH-DSA, which takes a
+/// hundred times as long as others.
 pub fn may_sign_slowly(ssl: &SslRef) -> bool {
     gate(ssl).is_some_and(|gate| gate.signs_slowly.load(Ordering::Relaxed))
 }
 
-/// The name that the ClientHello of a handshake that stops there ([`stop_at_client_hello`]) asks for, whatever becomes
-/// of the handshake.
+/// The name that the ClientHello of a handshake that stops there ([`stop_at_client_hello`]) asks
+/// for, whatever becomes of the handshake.
 pub fn requested_name(ssl: &SslRef) -> Option<&str> {
     gate(ssl)?.requested_name.get().map(String::as_str)
 }
 
-/// Whether a handshake failed as no chain is for the name that was asked for ([`UnknownNames::Refused`]).
+/// Whether a handshake failed as no chain is for the name that was asked for
+/// ([`UnknownNames::Refused`]).
 pub fn is_refused(ssl: &SslRef) -> bool {
     gate(ssl).is_some_and(|gate| gate.is_refused.load(Ordering::Relaxed))
 }
@@ -108,19 +110,20 @@ fn gate(ssl: &SslRef) -> Option<&Gate> {
     ssl.ex_data(*GATE.get()?)
 }
 
-/// What a ClientHello callback answers to a handshake that is to stop ([`stop_at_client_hello`]): none if it goes
-/// on. [`install`] asks itself; it is for servers without the mechanism.
+/// What a ClientHello callback answers to a handshake that is to stop ([`stop_at_client_hello`]):
+/// none if it goes on. [`install`] asks itself; it is for servers without the mechanism.
 pub fn stopped(ssl: &SslRef) -> Option<ClientHelloResponse> {
     let is_stopped = !gate(ssl)?.is_open.swap(false, Ordering::Relaxed);
     is_stopped.then_some(ClientHelloResponse::RETRY)
 }
 
-/// Has a server's handshakes answer with `chains`: as plain TLS to clients without the extension, without
-/// what DNS delivered to those with it. `end_entity` is how the key is proved when the whole chain is left
-/// out: [`EndEntity::Carrier`] is an experiment, and clients that take raw public keys still get those.
+/// Has a server's handshakes answer with `chains`: as plain TLS to clients without the extension,
+/// without what DNS delivered to those with it. `end_entity` is how the key is proved when the
+/// whole chain is left out: [`EndEntity::Carrier`] is an experiment, and clients that take raw
+/// public keys still get those.
 ///
-/// It takes the context's ClientHello callback, certificate callback and custom extension. The context
-/// needs no certificate of its own.
+/// It takes the context's ClientHello callback, certificate callback and custom extension. The
+/// context needs no certificate of its own.
 ///
 /// # Errors
 /// OpenSSL's, if it has the extension itself.
@@ -307,7 +310,8 @@ fn prepare(ssl: &mut SslRef, index: Index<Ssl, Chosen>) -> Result<(), ErrorStack
     let is_carrier =
         chosen.leaves_out_all() && !chosen.is_raw_key() && chosen.end_entity == EndEntity::Carrier;
     let selection = chosen.selection.clone();
-    // Those for the first ClientHello, after a HelloRetryRequest: of an algorithm, say, that no chain has any more.
+    // Those for the first ClientHello, after a HelloRetryRequest: of an algorithm, say, that no
+    // chain has any more.
     ffi::clear_certificates(ssl);
     match selection {
         Selection::Without(omissions) => {

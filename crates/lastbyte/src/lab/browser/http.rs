@@ -80,7 +80,8 @@ mod tests {
     }
 
     proptest! {
-        /// Settings with anything in them, an acknowledgement, and then headers; in records of any length.
+        /// Settings with anything in them, an acknowledgement, and then headers; in records of any
+        /// length.
         #[test]
         fn http_2_responds_with_its_first_frame_of_headers(
             payloads in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..40), 0..5),

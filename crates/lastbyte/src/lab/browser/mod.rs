@@ -34,7 +34,8 @@ const PAUSE: Duration = IDLE.saturating_add(Duration::from_secs(2));
 const QUIET: Duration = Duration::from_millis(500);
 /// How long the browser may take for an answer of its own.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// After how many reads of what a browser says a load is one that takes long: a usual page has fewer.
+/// After how many reads of what a browser says a load is one that takes long: a usual page has
+/// fewer.
 const READS: u32 = 4000;
 
 /// What came of a navigation.
@@ -63,8 +64,8 @@ pub(super) struct Stage<'a> {
 }
 
 impl<'a> Stage<'a> {
-    /// Starts the server, and then the browser. Their files are in `folder`. The calling thread is in the client's namespace
-    /// then.
+    /// Starts the server, and then the browser. Their files are in `folder`. The calling thread is
+    /// in the client's namespace then.
     pub(super) fn set(
         arm: &'a Arm,
         cell: &Cell,
@@ -125,7 +126,8 @@ impl<'a> Stage<'a> {
         Ok(())
     }
 
-    /// Loads the page. `begins` is called just before the visit that counts, `goes_on` now and then in one that takes long.
+    /// Loads the page. `begins` is called just before the visit that counts, `goes_on` now and then
+    /// in one that takes long.
     pub(super) fn load(
         &mut self,
         tasks: Tasks,
@@ -240,7 +242,8 @@ fn now() -> Duration {
     Duration::from_nanos(sys::now().0)
 }
 
-/// About how many packets a page takes at the client, both those that it sends and those that it gets.
+/// About how many packets a page takes at the client, both those that it sends and those that it
+/// gets.
 pub(super) fn expected_packets(cell: &Cell) -> Result<usize, LabError> {
     const SPARE: u64 = 4000;
     let bytes = programs::page(cell)?.bytes().0;

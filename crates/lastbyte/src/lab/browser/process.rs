@@ -22,8 +22,9 @@ const NAME: &str = "browser";
 /// Where it reads messages and writes them, with `--remote-debugging-pipe`.
 const READS: i32 = 3;
 const WRITES: i32 = 4;
-/// Takes the processor's own random numbers (bit 62, RDRAND) from what BoringSSL finds there: where they are fast, it mixes them
-/// into all of its own, and in a guest the same seed would have other handshakes on other processors.
+/// Takes the processor's own random numbers (bit 62, RDRAND) from what BoringSSL finds there: where
+/// they are fast, it mixes them into all of its own, and in a guest the same seed would have other
+/// handshakes on other processors.
 const NO_RDRAND: &str = "~0x4000000000000000";
 /// Bytes that are read at once.
 const SCRATCH: usize = 1 << 16;
@@ -44,13 +45,14 @@ pub(super) struct Browser {
 pub(super) enum Silence {
     /// The deadline has come.
     Late,
-    /// The browser has ended; the last that it said.
+    /// The browser has ended; the last line that it printed.
     Ended(String),
 }
 
 impl Browser {
-    /// Starts it in the calling thread's namespace with a profile of its own, for which `folder` is. It trusts the roots of
-    /// origins, and no others of ours; and it knows no other names than theirs.
+    /// Starts it in the calling thread's namespace with a profile of its own, for which `folder`
+    /// is. It trusts the roots of origins, and no others of ours; and it knows no other names than
+    /// theirs.
     pub(super) fn start(
         programs: &BrowserPrograms,
         origins: &[Origin],
@@ -184,7 +186,8 @@ fn names(origins: &[Origin]) -> String {
     rules.join(", ")
 }
 
-/// What the machine needs besides: there is no GPU, and namespaces of our own are all that parts it from others.
+/// What the machine needs besides: there is no GPU, and namespaces of our own are all that parts it
+/// from others.
 const MACHINE: [&str; 4] = [
     "--no-sandbox",
     "--no-zygote",

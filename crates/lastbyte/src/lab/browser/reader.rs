@@ -33,8 +33,9 @@ pub(in crate::lab) struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// What a navigation has come to, of which these packets were seen, and these secrets were written. No packet
-    /// is missing at the client unless some were `unseen`; where none is seen at the server, computing takes no time.
+    /// What a navigation has come to, of which these packets were seen, and these secrets were
+    /// written. No packet is missing at the client unless some were `unseen`; where none is seen at
+    /// the server, computing takes no time.
     pub(in crate::lab) fn read(
         &self,
         index: u32,
@@ -144,7 +145,8 @@ fn answers_at_once(load: &Load) -> bool {
     first.is_some_and(|first| first.first_byte == Some(load.ttfb))
 }
 
-/// How much of the time up to a connection's first response the network took, where packets were seen on both sides of it.
+/// How much of the time up to a connection's first response the network took, where packets were
+/// seen on both sides of it.
 fn network_time(packets: &[ObservedPacket<'_>], connection: &Handshake) -> Option<Duration> {
     if packets.iter().all(ObservedPacket::is_at_client) {
         return None;

@@ -1,4 +1,5 @@
-//! What crossed the wire of a page load, connection by connection, as an observer at the client sees it.
+//! What crossed the wire of a page load, connection by connection, as an observer at the client
+//! sees it.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -14,7 +15,8 @@ use crate::lab::row::exchange;
 use crate::results::Exchange;
 use crate::study::Cache;
 
-/// The most bytes of a connection and direction that are looked at: a handshake with the largest chain.
+/// The most bytes of a connection and direction that are looked at: a handshake with the largest
+/// chain.
 const MOST: u32 = 1 << 18;
 
 /// A packet where it was seen.
@@ -111,15 +113,17 @@ impl Handshake {
     }
 }
 
-/// Those that came to their end, as they were answered. A browser makes several connections to an origin of which it does not know
-/// that one is enough, or whose SYN is not answered, and gives up all but the first.
+/// Those that came to their end, as they were answered. A browser makes several connections to an
+/// origin of which it does not know that one is enough, or whose SYN is not answered, and gives up
+/// all but the first.
 pub(super) fn ended(found: &[Handshake]) -> Vec<&Handshake> {
     let mut whole: Vec<&Handshake> = found.iter().filter(|one| one.is_whole()).collect();
     whole.sort_by_key(|one| one.answered());
     whole
 }
 
-/// What the browser had of a server when that answered, having had so much of it when it began, and these handshakes before.
+/// What the browser had of a server when that answered, having had so much of it when it began, and
+/// these handshakes before.
 pub(super) fn had(cache: Cache, before: &[&Handshake], server: Ipv4Addr) -> Cache {
     if before.iter().any(|one| one.server() == server) {
         Cache::Warm
@@ -228,7 +232,8 @@ mod tests {
     use crate::results::Exchange;
     use crate::study::Cache;
 
-    /// The SYN of a browser's first connection is lost, so it makes another one, and then has a session for the first.
+    /// The SYN of a browser's first connection is lost, so it makes another one, and then has a
+    /// session for the first.
     #[test]
     fn a_connection_can_resume_one_that_was_answered_before() {
         let server = |last| Ipv4Addr::new(192, 0, 2, last);

@@ -72,7 +72,8 @@ fn names(chain: &Chain) -> Vec<String> {
         .collect()
 }
 
-/// Clients that know all cosigners, ask for each of them, and have landmarks up to the last that they hold.
+/// Clients that know all cosigners, ask for each of them, and have landmarks up to the last that
+/// they hold.
 fn relying_party(mtc: &Mtc, sample: &Sample, keys: &[SigningKey]) -> Result<RelyingParty, String> {
     let log = sample.log();
     let mut authority = TrustedAuthority::new(log.ca().clone());
@@ -95,8 +96,8 @@ fn relying_party(mtc: &Mtc, sample: &Sample, keys: &[SigningKey]) -> Result<Rely
     Ok(client)
 }
 
-/// Signs until the signature has its algorithm's likeliest length, so that what is on the wire is the same wherever
-/// it is measured.
+/// Signs until the signature has its algorithm's likeliest length, so that what is on the wire is
+/// the same wherever it is measured.
 struct Steady<'a>(&'a SigningKey);
 
 impl Cosigner for Steady<'_> {

@@ -193,9 +193,9 @@ impl Resolver {
                 Err(error) => return Err(gone(error)),
             }
         }
-        // As after a pause, which each client has. All clients of a block share this connection; else the
-        // kernel would call it interactive and hold acknowledgements back, for which Unbound waits.
-        // One that is not connected yet refuses.
+        // As after a pause, which each client has. All clients of a block share this connection;
+        // else the kernel would call it interactive and hold acknowledgements back, for which
+        // Unbound waits. One that is not connected yet refuses.
         let _ = sys::acknowledge_at_once(self.socket.as_fd());
         let mut answers = Vec::new();
         while let Some(message) = take_message(&mut self.received) {

@@ -13,8 +13,8 @@ const FIELDS: usize = 64;
 pub(super) struct Head(Vec<u8>);
 
 impl Head {
-    /// Takes what has come of a response that is to have `length` bytes of payload. Gives how many of these bytes are
-    /// payload, once the head is whole.
+    /// Takes what has come of a response that is to have `length` bytes of payload. Gives how many
+    /// of these bytes are payload, once the head is whole.
     ///
     /// # Errors
     ///

@@ -45,7 +45,8 @@ pub(super) const COMMAND: &str = "__guest";
 pub(super) const JOB: &str = "job.json";
 /// The one with the [`Provenance`].
 pub(super) const PROVENANCE: &str = "provenance.json";
-/// The folder in the job's folder that chains are kept in: a link to the user's. The arm's is there.
+/// The folder in the job's folder that chains are kept in: a link to the user's. The arm's is
+/// there.
 pub(super) const STORE: &str = "store";
 /// What messages call the study.
 const STUDY: &str = "study.toml";
@@ -59,7 +60,7 @@ pub(super) const OBSERVED: &str = "seen.json";
 pub(super) const LOADS: &str = "loads.json";
 /// The packets.
 pub(super) const NOTES: &str = "notes";
-/// The file in the job's folder that is the part, once the guest has said [`DONE`].
+/// The file in the job's folder that is the part, once the guest has reported [`DONE`].
 pub(super) const PART: &str = "part.parquet";
 /// What lines on the console begin with that are for the host.
 pub(super) const PREFIX: &str = "lastbyte:";
@@ -84,8 +85,8 @@ const DNS_MOUNT: &str = "/dev/dns";
 /// Where a server that is not ours has them.
 const SERVER_MOUNT: &str = "/dev/server";
 
-/// What a guest is to measure. It is the same wherever that is asked: OpenSSL's randomness depends on
-/// where its objects are in memory, and that on the length of every text before.
+/// What a guest is to measure. It is the same wherever that is asked: OpenSSL's randomness depends
+/// on where its objects are in memory, and that on the length of every text before.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct GuestJob {
     /// A study of one arm in one cell, as [`Study::to_toml`] writes it.

@@ -29,8 +29,8 @@ const MOST: usize = 128 << 20;
 /// The longest packet, with what the kernel writes before it.
 const FRAME: usize = 2048;
 
-/// Loads the page of a cell as often as the job says. `progress` hears of each navigation that ends, and now and then of one
-/// that takes long.
+/// Loads the page of a cell as often as the job says. `progress` hears of each navigation that
+/// ends, and now and then of one that takes long.
 pub(super) fn run(
     job: &GuestJob,
     experiment: &Experiment,

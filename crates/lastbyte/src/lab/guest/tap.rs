@@ -1,6 +1,7 @@
 //! Sees the guest's packets at the router: before netem as they come in, behind it as they go out.
 //!
-//! The kernel notes the time of each without its clock going on: in an interrupt's work, reading it takes none.
+//! The kernel notes the time of each without its clock going on: in an interrupt's work, reading it
+//! takes none.
 
 use std::io;
 

@@ -1,4 +1,5 @@
-//! What the live engine's endpoints do in a block: connections at once, in a closed loop with random gaps.
+//! What the live engine's endpoints do in a block: connections at once, in a closed loop with
+//! random gaps.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -52,8 +53,8 @@ pub(super) struct EndpointReport {
     pub(super) cpu: Duration,
 }
 
-/// Runs all connections of a block. A server that is not ours runs already. `ended` hears of each one that has. `resolver`
-/// is there if DNS delivers something.
+/// Runs all connections of a block. A server that is not ours runs already. `ended` hears of each
+/// one that has. `resolver` is there if DNS delivers something.
 pub(super) fn run(
     surroundings: &Surroundings,
     load: &Load<'_>,

@@ -1,4 +1,5 @@
-//! The live engine's page loads: one navigation after the other, each from an address and so over a link of its own.
+//! The live engine's page loads: one navigation after the other, each from an address and so over a
+//! link of its own.
 
 use std::collections::BTreeMap;
 use std::env;

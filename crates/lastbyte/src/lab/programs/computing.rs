@@ -14,7 +14,8 @@ use lastbyte_link::Seed;
 pub(in crate::lab) enum Computing {
     /// As long as on this machine: in real time, what it takes; in a guest, none.
     OfMachine,
-    /// In a guest, what a profile says, around which each navigation and connection is as quick as its luck by this seed has it.
+    /// In a guest, what a profile says, around which each navigation and connection is as quick as
+    /// its luck by this seed has it.
     OfProfile(Profile, Seed),
 }
 
@@ -55,7 +56,8 @@ impl Computing {
         }
     }
 
-    /// How many times longer the browser takes for what it is asked than a machine without a profile.
+    /// How many times longer the browser takes for what it is asked than a machine without a
+    /// profile.
     pub(in crate::lab) fn times(self) -> u32 {
         match self {
             Computing::OfMachine => 1,
@@ -63,7 +65,8 @@ impl Computing {
         }
     }
 
-    /// How many times slower the browser is asked to be, by its own throttling: a profile has that in its costs.
+    /// How many times slower the browser is asked to be, by its own throttling: a profile has that
+    /// in its costs.
     pub(in crate::lab) fn throttling(self, slowdown: u32) -> u32 {
         match self {
             Computing::OfMachine => slowdown,

@@ -1,4 +1,5 @@
-//! The servers that people run, and the browser that loads pages: where they are, and what they can do.
+//! The servers that people run, and the browser that loads pages: where they are, and what they can
+//! do.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
@@ -59,13 +60,14 @@ impl Caller {
     }
 }
 
-/// What was found, by arm: to ask programs what they are takes longer than much of what they are needed for.
+/// What was found, by arm: to ask programs what they are takes longer than much of what they are
+/// needed for.
 #[derive(Debug, Default)]
 pub(in crate::lab) struct Finder(Mutex<HashMap<(String, Caller), Programs>>);
 
 impl Finder {
-    /// The programs that an arm needs in a cell; none if its server is ours. Where a server has to be compiled, `cache` keeps
-    /// it.
+    /// The programs that an arm needs in a cell; none if its server is ours. Where a server has to
+    /// be compiled, `cache` keeps it.
     ///
     /// # Errors
     ///

@@ -1,4 +1,5 @@
-//! Other people's programs: where they are and what they can do, and servers of theirs that answer transfers and pages.
+//! Other people's programs: where they are and what they can do, and servers of theirs that answer
+//! transfers and pages.
 
 mod computing;
 mod error;

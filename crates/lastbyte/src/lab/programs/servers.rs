@@ -59,7 +59,8 @@ pub(in crate::lab) struct Serving<'a> {
 }
 
 impl Serving<'_> {
-    /// Starts it in the calling thread's namespace with its files in `folder`, and waits until it listens at every origin.
+    /// Starts it in the calling thread's namespace with its files in `folder`, and waits until it
+    /// listens at every origin.
     pub(in crate::lab) fn start(&self, site: &Site, folder: &Path) -> Result<Process, PageError> {
         let &Serving {
             server,
@@ -179,9 +180,10 @@ fn field<'a>(answer: &'a Answer, name: &str) -> &'a str {
         .map_or("", |(_, value)| value)
 }
 
-/// How a server frames what was recorded. Node.js and Go are had to send nothing else. nginx sends its name, a date, whose length differs by
-/// a byte or two, and a tag of its own, 9 bytes longer than ours. Caddy keeps fields in HPACK's table: what one takes depends on what came
-/// before, and its own are about as long as what that saves.
+/// How a server frames what was recorded. Node.js and Go are had to send nothing else. nginx sends
+/// its name, a date, whose length differs by a byte or two, and a tag of its own, 9 bytes longer
+/// than ours. Caddy keeps fields in HPACK's table: what one takes depends on what came before, and
+/// its own are about as long as what that saves.
 pub(in crate::lab) fn framing(server: Server) -> Framing {
     let ours = Frames {
         added: 0,

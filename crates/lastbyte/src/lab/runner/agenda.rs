@@ -1,9 +1,9 @@
 //! Which block comes next.
 //!
-//! A cell that is measured until it is precise enough has its blocks in stages. When those of one stage
-//! are finished, a look at them decides whether the next one begins; meanwhile, other cells have their
-//! turn. What is decided depends on finished blocks alone, so neither the number of workers nor an
-//! interruption changes it.
+//! A cell that is measured until it is precise enough has its blocks in stages. When those of one
+//! stage are finished, a look at them decides whether the next one begins; meanwhile, other cells
+//! have their turn. What is decided depends on finished blocks alone, so neither the number of
+//! workers nor an interruption changes it.
 
 use std::collections::VecDeque;
 

@@ -135,7 +135,8 @@ impl Watcher for Ears {
     }
 }
 
-/// What came of running the study: the end, the engine, what was heard and the parts that are there.
+/// What came of running the study: the end, the engine, what was heard and the parts that are
+/// there.
 struct Ran {
     end: Result<Finished, RunError>,
     measured: Vec<BlockId>,

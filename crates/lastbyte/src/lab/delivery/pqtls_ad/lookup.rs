@@ -28,11 +28,11 @@ pub(in crate::lab) struct Lookup<'a> {
     /// When the record was whole, or known not to be there.
     record: Option<Duration>,
     race: Race,
-    /// What the ClientHello said.
+    /// What the ClientHello offered.
     sent: Sent,
 }
 
-/// What a ClientHello said.
+/// What a ClientHello offered.
 #[derive(Debug)]
 enum Sent {
     Nothing,
@@ -124,7 +124,7 @@ impl<'a> Lookup<'a> {
         self.address.as_ref().map(|(address, _)| address.clone())
     }
 
-    /// Whether DNS has said all that it says.
+    /// Whether DNS has answered everything.
     pub(in crate::lab) fn is_answered(&self) -> bool {
         self.address.is_some() && self.record.is_some()
     }
