@@ -1,7 +1,7 @@
 //! A HAR of somebody's page: what is read of it is a page, and as a site it is as large as that.
 #![no_main]
 
-use lastbyte_page::{Asked, Page, Site, har};
+use lastbyte_page::{Content, Page, Site, har};
 use libfuzzer_sys::fuzz_target;
 
 /// Bodies beyond this take longer to make up than all that is to be found in them.
@@ -24,7 +24,7 @@ fn site(page: &Page) {
     }
     let site = Site::new(page, Site::usual_name);
     for (answer, resource) in site.answers.iter().zip(page.resources()) {
-        if let Asked::Body(body) = &answer.asked {
+        if let Content::Body(body) = &answer.content {
             let grown = site
                 .grown
                 .iter()

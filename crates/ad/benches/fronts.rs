@@ -1,10 +1,12 @@
-//! Programs that end TLS in front of a server, side by side: `lastbyte ad serve` as it is and as it was, nginx, Caddy.
+//! Programs that end TLS in front of a server, side by side: `lastbyte ad serve` as it is and as it
+//! was, nginx, Caddy.
 //!
 //!     cargo bench -p lastbyte-ad --bench fronts -- rates|memory|silent|large|hellos|slow PROGRAM...
 //!
-//! A program is `nginx`, `caddy` or the path of a `lastbyte`. Their turns alternate, and are short for `rates`, whose ratios are
-//! those of neighbouring turns, with what holds their median 97 times of 100: what else a machine does is done to both. CPU
-//! time is that of the program's processes alone.
+//! A program is `nginx`, `caddy` or the path of a `lastbyte`. Their turns alternate, and are short
+//! for `rates`, whose ratios are those of neighbouring turns, with what holds their median 97 times
+//! of 100: what else a machine does is done to both. CPU time is that of the program's processes
+//! alone.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -32,7 +34,8 @@ const NAME: &str = "server.example";
 const SLOW: &str = "slh-dsa-sha2-192s";
 const TURNS: usize = 5;
 const TURN: Duration = Duration::from_secs(3);
-/// For rates. Whatever the numbers, the sixth and the sixteenth of 21 have their median between them.
+/// For rates. Whatever the numbers, the sixth and the sixteenth of 21 have their median between
+/// them.
 const RATE_TURNS: usize = 21;
 const BETWEEN: [usize; 2] = [5, 15];
 const RATE_TURN: Duration = Duration::from_secs(1);
@@ -67,9 +70,10 @@ fn main() {
 fn rates(programs: &[String], backend: SocketAddr) {
     for chain in ["ecdsa-p256", "ml-dsa-65"] {
         let files = Files::new(&[chain]);
-        let groups = match programs.iter().any(|program| is_other(program)) {
-            true => "X25519",
-            false => "X25519MLKEM768",
+        let groups = if programs.iter().any(|program| is_other(program)) {
+            "X25519"
+        } else {
+            "X25519MLKEM768"
         };
         let context = files.client(0, groups);
         let running: Vec<_> = programs
@@ -165,7 +169,8 @@ fn client(front: &Front, context: &SslContext, kind: Kind, done: &AtomicBool) ->
     times
 }
 
-/// What a client that does no harm waits while another one, of another address, does. It gets the first chain.
+/// What a client that does no harm waits while another one, of another address, does. It gets the
+/// first chain.
 fn attack(attack: Attack, chains: &[&str], programs: &[String], backend: SocketAddr) {
     let files = Files::new(chains);
     let context = files.client(0, "X25519MLKEM768");
@@ -261,7 +266,8 @@ impl Attack {
             let mut stream = tcp(to, BAD).ok()?;
             // As much as there is room for.
             stream.set_nonblocking(true).ok()?;
-            // Otherwise its port is taken for a minute after its end, and there are too few of them.
+            // Otherwise its port is taken for a minute after its end, and there are too few of
+            // them.
             let reset = Some(Duration::ZERO);
             socket2::SockRef::from(&stream).set_linger(reset).ok()?;
             let _ = stream.write(&said);
@@ -395,13 +401,13 @@ impl Files {
 
     /// A ClientHello that is answered with the last of the chains.
     fn slow_hello(&self) -> Vec<u8> {
-        struct Kept(Vec<u8>);
-        impl Read for Kept {
+        struct Recorded(Vec<u8>);
+        impl Read for Recorded {
             fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
                 Err(io::ErrorKind::WouldBlock.into())
             }
         }
-        impl Write for Kept {
+        impl Write for Recorded {
             fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
                 self.0.extend(bytes);
                 Ok(bytes.len())
@@ -413,7 +419,7 @@ impl Files {
         let context = self.client(self.algorithms.len() - 1, "X25519MLKEM768");
         let mut ssl = Ssl::new(&context).unwrap();
         ssl.set_hostname(NAME).unwrap();
-        let mut stream = SslStream::new(ssl, Kept(Vec::new())).unwrap();
+        let mut stream = SslStream::new(ssl, Recorded(Vec::new())).unwrap();
         assert!(stream.connect().is_err());
         std::mem::take(&mut stream.get_mut().0)
     }
@@ -498,9 +504,10 @@ impl Front {
         let head = request(&mut stream).to_ascii_lowercase();
         // None of a proxy that passes on what it gets.
         let server = head.lines().find_map(|line| line.strip_prefix("server: "));
-        match is_other(&self.name) {
-            true => assert!(server.is_some_and(|server| server.starts_with(&self.name))),
-            false => assert_eq!(server, None),
+        if is_other(&self.name) {
+            assert!(server.is_some_and(|server| server.starts_with(&self.name)));
+        } else {
+            assert_eq!(server, None);
         }
         true
     }

@@ -3,8 +3,8 @@
 //!
 //!     cargo bench -p lastbyte-ad --bench serve [-- SECONDS]
 //!
-//! Servers are processes of their own, so that the CPU time is theirs alone. Their turns alternate, and
-//! medians are told.
+//! Servers are processes of their own, so that the CPU time is theirs alone. Their turns alternate,
+//! and medians are printed.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

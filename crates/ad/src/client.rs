@@ -17,7 +17,7 @@ use lastbyte_tls::observer::{Message, Observation, Side};
 use openssl::error::ErrorStack;
 use openssl::ssl::{Ssl, SslContext, SslMethod, SslRef, SslVerifyMode};
 use openssl::x509::X509;
-use pqtlsad::client::{Cache, Decision, Fallback, Lookup, Outcome, Race, kept_for};
+use pqtlsad::client::{Cache, Decision, Fallback, Lookup, Outcome, Race, cacheable_for};
 use pqtlsad::extension::ExtensionType;
 use pqtlsad::flight::{self, InitialWindow};
 use pqtlsad::openssl::{EndEntity, client};
@@ -61,7 +61,8 @@ pub enum Addresses {
     /// The DNS servers that records are asked of.
     #[default]
     Dns,
-    /// The system's resolver (getaddrinfo), which reads /etc/hosts and whatever else nsswitch.conf names.
+    /// The system's resolver (getaddrinfo), which reads /etc/hosts and whatever else nsswitch.conf
+    /// names.
     System,
 }
 
@@ -146,11 +147,12 @@ pub struct Connector {
     started: Instant,
 }
 
-/// Records that were looked up, by name, each for as long as [`kept_for`] says. Times are since the connector was made.
+/// Records that were looked up, by name, each for as long as [`cacheable_for`] says. Times are
+/// since the connector was made.
 type Records = Mutex<Cache<String, Looked>>;
 
 /// Names that records are kept of.
-const KEPT: usize = 1000;
+const CAPACITY: usize = 1000;
 
 /// When things happened, since the name was asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -248,7 +250,7 @@ impl Connector {
             context: context.build(),
             dns,
             settings,
-            records: Arc::new(Mutex::new(Cache::new(KEPT))),
+            records: Arc::new(Mutex::new(Cache::new(CAPACITY))),
             started: Instant::now(),
         })
     }
@@ -262,8 +264,8 @@ impl Connector {
         lookup::look_up(&self.dns, &self.context, self.settings.record_type, name).await
     }
 
-    /// Connects to `name`, which may be an address, and verifies it. Where the handshake with what DNS delivers fails,
-    /// that is forgotten, and plain TLS is tried once, within the same time.
+    /// Connects to `name`, which may be an address, and verifies it. Where the handshake with what
+    /// DNS delivers fails, that is forgotten, and plain TLS is tried once, within the same time.
     ///
     /// # Errors
     ///
@@ -371,24 +373,24 @@ impl Connector {
 
     /// What DNS delivered of `name` is not offered again.
     fn forget(&self, name: &str) {
-        let mut kept = self.records.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.remove(&name.to_owned());
+        let mut records = self.records.lock().unwrap_or_else(PoisonError::into_inner);
+        records.remove(&name.to_owned());
     }
 
     /// The record as it was looked up before, or else as it comes.
     fn record(&self, name: &str) -> Record {
-        let kept = self.records.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(looked) = kept.get(&name.to_owned(), self.started.elapsed()) {
+        let records = self.records.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(looked) = records.get(&name.to_owned(), self.started.elapsed()) {
             return Record::There(Box::new(looked.clone()));
         }
-        drop(kept);
+        drop(records);
         let keep = {
             let (records, started) = (Arc::clone(&self.records), self.started);
             move |name: String, looked: &Looked| {
                 let (Ok(offer), Some(found)) = (&looked.lookup, looked.found) else {
                     return;
                 };
-                let time = kept_for(offer, found.ttl, SystemTime::now());
+                let time = cacheable_for(offer, found.ttl, SystemTime::now());
                 let mut records = records.lock().unwrap_or_else(PoisonError::into_inner);
                 records.insert(name, looked.clone(), time, started.elapsed());
             }
@@ -481,7 +483,8 @@ impl<E: Into<ConnectError>> From<E> for Failed {
     }
 }
 
-/// The record, which may still be on its way: one that comes too late is kept for the next connection.
+/// The record, which may still be on its way: one that comes too late is kept for the next
+/// connection.
 enum Record {
     Awaited(JoinHandle<Looked>),
     There(Box<Looked>),

@@ -15,11 +15,12 @@ pub(crate) fn is_end(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::UnexpectedEof || says().contains("unexpected eof")
 }
 
-/// A TLS connection whose end is an error ([`is_end`]) where the peer has not told it. OpenSSL's own error is none here: how
-/// it is bound, it can't see that TCP has ended, and what reads takes it for the end of the session.
-pub(crate) struct Told<S>(pub(crate) SslStream<S>);
+/// A TLS connection whose end is an error ([`is_end`]) unless the peer has sent a close_notify.
+/// OpenSSL's own error is none here: how it is bound, it can't see that TCP has ended, and what
+/// reads takes it for the end of the session.
+pub(crate) struct CloseNotifyRequired<S>(pub(crate) SslStream<S>);
 
-impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Told<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for CloseNotifyRequired<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -38,7 +39,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Told<S> {
     }
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Told<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for CloseNotifyRequired<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::time::timeout;
 
 use crate::client::{ConnectError, Connection, Connector, Handshake, Use};
-use crate::end::Told;
+use crate::end::CloseNotifyRequired;
 use crate::http::{HttpError, Url, get};
 
 /// Why there is no response.
@@ -110,7 +110,7 @@ async fn respond(
         handshake,
     } = connection;
     let pre_transfer = start.elapsed();
-    let answer = get(Told(stream), url, start, silence, body).await;
+    let answer = get(CloseNotifyRequired(stream), url, start, silence, body).await;
     let answer = answer.map_err(|error| FetchError::Http {
         url: url.clone(),
         error,

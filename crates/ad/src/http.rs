@@ -22,7 +22,7 @@ use tokio::time::{Instant, timeout};
 
 use crate::tls::stream_words;
 
-use watched::{Seen, Watched};
+use watched::{ObservedStream, Watched};
 
 /// The largest head of a response, in bytes.
 const MAX_HEAD: usize = 64 << 10;
@@ -97,8 +97,8 @@ impl fmt::Display for Url {
 }
 
 impl Url {
-    /// What a response of this URL means with its field Location: another URL, or a path here (RFC 9110,
-    /// section 10.2.2, but for paths that are relative to this one's).
+    /// What a response of this URL means with its field Location: another URL, or a path here (RFC
+    /// 9110, section 10.2.2, but for paths that are relative to this one's).
     ///
     /// # Errors
     ///
@@ -113,9 +113,10 @@ impl Url {
     }
 
     fn authority(&self) -> String {
-        let host = match self.host.contains(':') {
-            true => format!("[{}]", self.host),
-            false => self.host.clone(),
+        let host = if self.host.contains(':') {
+            format!("[{}]", self.host)
+        } else {
+            self.host.clone()
         };
         match self.port {
             443 => host,
@@ -136,8 +137,8 @@ pub enum HttpError {
     /// It ends too early.
     #[error("the server closes the connection before the response is complete")]
     Truncated,
-    /// The end of the connection is that of the body, and TLS does not say that the server meant it: whoever is on the
-    /// way can have cut it (RFC 9112, section 9.8).
+    /// The end of the connection is that of the body, and TLS does not say that the server meant
+    /// it: whoever is on the way can have cut it (RFC 9112, section 9.8).
     #[error(
         "the response says no length, and the connection ends without TLS's goodbye (close_notify): it may be cut short"
     )]
@@ -203,8 +204,8 @@ pub(crate) async fn get<S: AsyncRead + AsyncWrite + Unpin>(
     patience: Duration,
     body: &mut dyn Write,
 ) -> Result<Answer, HttpError> {
-    let seen = Rc::new(Seen::default());
-    let stream = Watched::new(stream, clock, Rc::clone(&seen));
+    let observed = Rc::new(ObservedStream::default());
+    let stream = Watched::new(stream, clock, Rc::clone(&observed));
     let mut http = http1::Builder::new();
     http.max_buf_size(MAX_HEAD).max_headers(MAX_FIELDS);
     let (sender, connection) = http.handshake(stream).await?;
@@ -214,7 +215,7 @@ pub(crate) async fn get<S: AsyncRead + AsyncWrite + Unpin>(
         future::pending().await
     };
     let (status, location, body_bytes) = tokio::select! {
-        exchanged = exchange(sender, url, patience, body, &seen) => exchanged?,
+        exchanged = exchange(sender, url, patience, body, &observed) => exchanged?,
         never = carry => never,
     };
     let total = clock.elapsed();
@@ -222,7 +223,7 @@ pub(crate) async fn get<S: AsyncRead + AsyncWrite + Unpin>(
         status,
         location,
         body_bytes,
-        start: seen.first_byte.get().copied().unwrap_or(total),
+        start: observed.first_byte.get().copied().unwrap_or(total),
         total,
     })
 }
@@ -233,7 +234,7 @@ async fn exchange(
     url: &Url,
     patience: Duration,
     body: &mut dyn Write,
-    seen: &Seen,
+    observed: &ObservedStream,
 ) -> Result<(u16, Option<String>, u64), HttpError> {
     let request = sender.send_request(request(url)?);
     let response = timeout(patience, request).await??;
@@ -258,7 +259,7 @@ async fn exchange(
         }
     }
     body.flush().map_err(HttpError::Body)?;
-    if ends_with_connection && seen.is_cut.get() {
+    if ends_with_connection && observed.is_cut.get() {
         return Err(HttpError::Unclosed);
     }
     Ok((status, location, body_bytes))

@@ -110,7 +110,7 @@ pub enum PublishError {
     )]
     Alias(Name),
     /// The server says that it has done the update, and has other records.
-    #[error("{server} took the update, but does not have the records of {owner}: {hint}", hint = NOT_KEPT)]
+    #[error("{server} took the update, but does not have the records of {owner}: {hint}", hint = ASK_PRIMARY)]
     NotKept {
         /// The server.
         server: SocketAddr,
@@ -125,7 +125,7 @@ pub enum PublishError {
     Update(#[from] UpdateError),
 }
 
-const NOT_KEPT: &str = "ask the zone's primary server, which answers with what it was given";
+const ASK_PRIMARY: &str = "ask the zone's primary server, which answers with what it was given";
 
 /// How often a server is asked for what it was given, which may come to its answers a moment later.
 const LOOKS: u32 = 8;
@@ -230,8 +230,8 @@ impl Publication {
     }
 
     /// Has the zone say this and nothing else: at once where it fits one message, or else so that
-    /// clients find the old records or the new ones whole, as far as a message holds both. The server is asked for them
-    /// afterwards.
+    /// clients find the old records or the new ones whole, as far as a message holds both. The
+    /// server is asked for them afterwards.
     ///
     /// # Errors
     ///

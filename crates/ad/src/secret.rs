@@ -6,8 +6,8 @@ use std::path::Path;
 
 use nix::unistd::{geteuid, getgroups};
 
-/// What the operator is told of a key's file that others than its owner can read. None of one that they can't, or that
-/// can't be looked at, or whose group is how this process reads it, as those of ssl-cert do.
+/// A warning of a key's file that others than its owner can read. None of one that they can't, or
+/// that can't be looked at, or whose group is how this process reads it, as those of ssl-cert do.
 pub fn exposure(file: &Path) -> Option<String> {
     const GROUP: u32 = 0o040;
     const OTHERS: u32 = 0o004;

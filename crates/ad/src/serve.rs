@@ -75,8 +75,8 @@ pub use pqtlsad::openssl::server::UnknownNames;
 pub const GROUPS: &str = "X25519MLKEM768:SecP256r1MLKEM768:SecP384r1MLKEM1024:MLKEM768:MLKEM1024:\
                           X25519:secp256r1:secp384r1";
 
-/// How long tickets are sealed with one key. They can be resumed for as long again: who learns a key can read the
-/// sessions of two hours at most.
+/// How long tickets are sealed with one key. They can be resumed for as long again: who learns a
+/// key can read the sessions of two hours at most.
 const TICKET_KEY: Duration = Duration::from_secs(3600);
 
 /// How long after a reload the old record may still be published: whoever publishes the new one has
@@ -97,7 +97,8 @@ pub struct Config {
     pub clients: ClientAddress,
     /// Fields of requests that do not go on, where [`ClientAddress::Forwarded`] has requests read.
     pub dropped: Vec<HeaderName>,
-    /// Load balancers in front, which say by the PROXY protocol whose each connection is. Nobody else is believed.
+    /// Load balancers in front, which say by the PROXY protocol whose each connection is. Nobody
+    /// else is believed.
     pub balancers: Vec<Network>,
     /// How long resolvers may keep the records that name a chain.
     pub ttl: Duration,
@@ -109,7 +110,8 @@ pub struct Config {
     pub groups: String,
     /// What connections may take.
     pub limits: Limits,
-    /// Protocols that are spoken inside (RFC 7301), the preferred ones first. Without any, none is agreed on.
+    /// Protocols that are spoken inside (RFC 7301), the preferred ones first. Without any, none is
+    /// agreed on.
     pub alpn: Vec<String>,
     /// Backends of some of those protocols, which don't go to the other one.
     pub protocol_backends: Vec<(String, String)>,
@@ -172,18 +174,21 @@ impl Config {
 /// What connections may take.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// At a time. Where there is no room for others, a connection makes room that waits for its client, of the address that has
-    /// most of them: the oldest that says nothing, else the session that has rested for longest, else the oldest handshake. Where
-    /// there is none, they wait to be accepted.
+    /// At a time. Where there is no room for others, a connection makes room that waits for its
+    /// client, of the address that has most of them: the oldest that says nothing, else the session
+    /// that has rested for longest, else the oldest handshake. Where there is none, they wait to be
+    /// accepted.
     pub connections: usize,
-    /// Of one address, or of one network of IPv6 (64 bits), at a time. Without a number, half of all, and an eighth once half
-    /// of all are taken.
+    /// Of one address, or of one network of IPv6 (64 bits), at a time. Without a number, half of
+    /// all, and an eighth once half of all are taken.
     pub of_one: Option<usize>,
-    /// Handshakes under way, of clients that have sent a record. The oldest one makes room for others.
+    /// Handshakes under way, of clients that have sent a record. The oldest one makes room for
+    /// others.
     pub handshakes: usize,
     /// A handshake, or the connection to the backend.
     pub handshake: Duration,
-    /// The head of a request, where those are read, from its first byte; a body has as long, and a second for each 500 bytes.
+    /// The head of a request, where those are read, from its first byte; a body has as long, and a
+    /// second for each 500 bytes.
     pub request: Duration,
     /// Without a byte in either direction.
     pub idle: Duration,
@@ -293,7 +298,7 @@ pub enum ServeError {
     OpenSsl(#[from] ErrorStack),
 }
 
-/// What a running server is told to do.
+/// An order to a running server.
 #[derive(Debug)]
 pub enum Order {
     /// Load the chains again. The sender is dropped when that is done, or can't be.
@@ -325,7 +330,8 @@ pub struct Server {
     metrics: Mutex<Option<std::net::TcpListener>>,
     room: Arc<Room>,
     signers: Signers,
-    /// For signatures that take long: others wait neither for those nor for the processors that compute them.
+    /// For signatures that take long: others wait neither for those nor for the processors that
+    /// compute them.
     slow_signers: Signers,
     backend: Backend,
     /// Of protocols that have their own.
@@ -422,43 +428,43 @@ impl Server {
         })
     }
 
-    /// What is to be said if there are files for fewer connections than were asked for.
+    /// A warning if there are files for fewer connections than were asked for.
     #[must_use]
     pub fn fewer_places(&self) -> Option<String> {
-        let (asked, places) = (self.config.limits.connections, room::files_for());
-        (places < asked).then(|| {
+        let (wanted, places) = (self.config.limits.connections, room::files_for());
+        (places < wanted).then(|| {
             format!(
-                "it takes {places} connections at a time in place of {asked}, as it may have no more files: raise the limit \
+                "it takes {places} connections at a time in place of {wanted}, as it may have no more files: raise the limit \
                  (ulimit -n, LimitNOFILE=)"
             )
         })
     }
 
-    /// Has chains outlive this server: those that an earlier one kept are accepted, for as long as resolvers may have them.
-    /// Returns what is to be said of files that are no use.
+    /// Has chains outlive this server: those that an earlier one kept are accepted, for as long as
+    /// resolvers may have them. Returns a warning of each file that is no use.
     ///
     /// # Errors
     ///
     /// If they can't be read.
     pub fn remember(&mut self, state: State) -> Result<Vec<String>, ServeError> {
         let now = SystemTime::now();
-        let kept = state.load(now)?;
+        let stored = state.load(now)?;
         if let Some(shared) = &self.chains {
             // When the earlier server ended is not known: not after now.
             let latest = now + self.config.ttl + PUBLISHING;
             shared.update(|chains| {
-                for (chain, until) in kept.chains {
+                for (chain, until) in stored.chains {
                     chains.restore(chain, until.unwrap_or(latest));
                 }
                 chains.expire(now);
             });
         }
         self.state = Some(Arc::new(state));
-        Ok(kept.useless)
+        Ok(stored.useless)
     }
 
-    /// Serves until it is ordered to stop, or nobody is left to do so, and then lets connections end. Chains are loaded
-    /// again when their files change, or when that is ordered.
+    /// Serves until it is ordered to stop, or nobody is left to do so, and then lets connections
+    /// end. Chains are loaded again when their files change, or when that is ordered.
     pub async fn run(
         self: Arc<Self>,
         listener: TcpListener,

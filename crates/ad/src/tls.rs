@@ -7,7 +7,8 @@ use openssl::ssl::{ErrorCode, SslContext, SslContextBuilder, SslMethod, SslRef, 
 use openssl::x509::X509VerifyResult;
 use pqtlsad::validate::require_host;
 
-/// A context for TLS 1.3 and nothing else, which knows all signatures whose algorithm is a standard.
+/// A context for TLS 1.3 and nothing else, which knows all signatures whose algorithm is a
+/// standard.
 pub(crate) fn context(method: SslMethod) -> Result<SslContextBuilder, ErrorStack> {
     // FN-DSA's is none yet, and its code points are for private use: only the laboratory speaks it.
     let signatures: Vec<_> = lastbyte_providers::SLH_DSA.iter().collect();
@@ -17,7 +18,8 @@ pub(crate) fn context(method: SslMethod) -> Result<SslContextBuilder, ErrorStack
     Ok(context)
 }
 
-/// Has a connection be with the server of this DNS name or address: it asks for that, and accepts no other's certificate.
+/// Has a connection be with the server of this DNS name or address: it asks for that, and accepts
+/// no other's certificate.
 pub(crate) fn require(ssl: &mut SslRef, identity: &str) -> Result<(), ErrorStack> {
     match identity.parse() {
         Ok(address) => ssl.param_mut().set_ip(address),
@@ -62,15 +64,15 @@ mod tests {
     use super::*;
 
     /// Keeps what is sent, and answers nothing.
-    struct Kept(Vec<u8>);
+    struct Recorded(Vec<u8>);
 
-    impl Read for Kept {
+    impl Read for Recorded {
         fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
             Err(io::ErrorKind::WouldBlock.into())
         }
     }
 
-    impl Write for Kept {
+    impl Write for Recorded {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             self.0.extend_from_slice(bytes);
             Ok(bytes.len())
@@ -103,7 +105,7 @@ mod tests {
     fn only_signatures_of_standards_are_offered() {
         let context = context(SslMethod::tls_client()).unwrap().build();
         let ssl = Ssl::new(&context).unwrap();
-        let mut stream = SslStream::new(ssl, Kept(Vec::new())).unwrap();
+        let mut stream = SslStream::new(ssl, Recorded(Vec::new())).unwrap();
         stream.connect().unwrap_err();
         let offered = offered(&stream.get_ref().0);
         for signature in lastbyte_providers::signatures() {

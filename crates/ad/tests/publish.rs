@@ -180,16 +180,15 @@ async fn deaf_to_updates(server: SocketAddr) -> SocketAddr {
                     let mut query = vec![0; length.into()];
                     client.read_exact(&mut query).await.unwrap();
                     let is_update = query[2] >> 3 & 15 == 5;
-                    let answer = match is_update {
-                        true => [&query[..2], &[5 << 3 | 0x80, 0], &[0; 8]].concat(),
-                        false => {
-                            upstream.write_u16(length).await.unwrap();
-                            upstream.write_all(&query).await.unwrap();
-                            let length = upstream.read_u16().await.unwrap();
-                            let mut answer = vec![0; length.into()];
-                            upstream.read_exact(&mut answer).await.unwrap();
-                            answer
-                        }
+                    let answer = if is_update {
+                        [&query[..2], &[5 << 3 | 0x80, 0], &[0; 8]].concat()
+                    } else {
+                        upstream.write_u16(length).await.unwrap();
+                        upstream.write_all(&query).await.unwrap();
+                        let length = upstream.read_u16().await.unwrap();
+                        let mut answer = vec![0; length.into()];
+                        upstream.read_exact(&mut answer).await.unwrap();
+                        answer
                     };
                     let length = u16::try_from(answer.len()).unwrap();
                     client.write_u16(length).await.unwrap();

@@ -1,8 +1,9 @@
 //! What each packet of a connection was.
 //!
-//! Losses are seen, as both sides of the link are. How a sender learnt of one is not: it is told by when the packet
-//! left again, and what had come just before, as Linux has it (`net/ipv4/tcp_input.c`, `tcp_timer.c`,
-//! `tcp_recovery.c`). What follows an acknowledgement at once was asked for by it; what leaves by itself was a timer's.
+//! Losses are seen, as both sides of the link are. How a sender learnt of one is not: it shows in
+//! when the packet left again, and what had come just before, as Linux has it
+//! (`net/ipv4/tcp_input.c`, `tcp_timer.c`, `tcp_recovery.c`). What follows an acknowledgement at
+//! once was asked for by it; what leaves by itself was a timer's.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -80,9 +81,10 @@ pub enum Flag {
 /// Why a packet was sent again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trigger {
-    /// Acknowledgements told that later packets had arrived (RFC 6675, RFC 8985).
+    /// Acknowledgements showed that later packets had arrived (RFC 6675, RFC 8985).
     FastRetransmit,
-    /// Nothing came for that long, so the last packet was sent again to have something acknowledged (RFC 8985, 7).
+    /// Nothing came for that long, so the last packet was sent again to have something acknowledged
+    /// (RFC 8985, 7).
     LossProbe(Duration),
     /// Nothing came for that long (RFC 6298).
     Timeout(Duration),
@@ -95,8 +97,8 @@ pub enum Trigger {
 pub struct Loss {
     /// Which of the connection's transmissions was dropped.
     pub lost: usize,
-    /// The one that was sent next with the same first byte; none of what nobody sends again, such as an
-    /// acknowledgement.
+    /// The one that was sent next with the same first byte; none of what nobody sends again, such
+    /// as an acknowledgement.
     pub recovery: Option<usize>,
     /// The one with its first byte that arrived first, before it or after; none if that never came.
     pub came: Option<usize>,
@@ -137,8 +139,8 @@ impl Connection {
             .count()
     }
 
-    /// Flights of one side's data: what is sent before the first byte of it is acknowledged. Each is told by its first
-    /// transmission.
+    /// Flights of one side's data: what is sent before the first byte of it is acknowledged. Each
+    /// begins at its first transmission.
     #[must_use]
     pub fn flights(&self, sender: Side) -> Vec<usize> {
         let mut flights = Vec::new();
@@ -348,7 +350,7 @@ impl Transmission {
     }
 }
 
-/// One side's TCP, as far as it can be told.
+/// One side's TCP, as far as packets show it.
 #[derive(Clone, Debug, Default)]
 struct Sender {
     /// Behind the last byte that was sent.
@@ -359,7 +361,7 @@ struct Sender {
     sent_syn: bool,
     sent_fin: bool,
     is_established: bool,
-    /// When something last came, and whether that told of a gap.
+    /// When something last came, and whether that showed a gap.
     heard: Option<Duration>,
     knows_gap: bool,
     /// Since when the timer runs.
@@ -403,10 +405,11 @@ impl Sender {
         let at = packet.sent;
         let waited = at.saturating_sub(self.timer);
         if packet.has(Flag::Syn) {
-            let again = self.sent_syn.then_some(match self.answers(at) {
+            let again = self.sent_syn.then_some(if self.answers(at) {
                 // Its other side has timed out, and asks once more.
-                true => Trigger::AfterTimeout,
-                false => Trigger::Timeout(waited),
+                Trigger::AfterTimeout
+            } else {
+                Trigger::Timeout(waited)
             });
             (self.sent_syn, self.timer) = (true, at);
             return again;
@@ -414,9 +417,10 @@ impl Sender {
         if packet.payload.is_empty() && !packet.has(Flag::Fin) {
             return None;
         }
-        let is_new = match packet.payload.is_empty() {
-            true => !self.sent_fin,
-            false => packet.end() > self.highest,
+        let is_new = if packet.payload.is_empty() {
+            !self.sent_fin
+        } else {
+            packet.end() > self.highest
         };
         self.sent_fin |= packet.has(Flag::Fin);
         if is_new {
@@ -446,7 +450,8 @@ impl Sender {
     }
 }
 
-/// Where resolvers answer, over TCP what is too large for UDP: that is in captures, and none of their connections.
+/// Where resolvers answer, over TCP what is too large for UDP: that is in captures, and none of
+/// their connections.
 pub const DNS_PORT: u16 = 53;
 
 /// The connections of a capture, in the order in which they begin: those of which a SYN was sent.
@@ -474,11 +479,11 @@ pub fn connections(packets: &[(Packet, Vec<String>)]) -> Vec<Connection> {
             if !is_syn || sender == Side::Server || is_query {
                 continue;
             }
-            let said = comments
+            let own = comments
                 .iter()
-                .filter(|said| Fate::of_comment(said).is_none());
-            let said: Vec<&str> = said.map(String::as_str).collect();
-            unknown.insert(Building::new(id, packet.at, said.join("; ")));
+                .filter(|comment| Fate::of_comment(comment).is_none());
+            let own: Vec<&str> = own.map(String::as_str).collect();
+            unknown.insert(Building::new(id, packet.at, own.join("; ")));
         }
         let arrived = delivered.and_then(|delivered| bare.get(delivered));
         if let Some(building) = found.get_mut(&id) {
@@ -547,7 +552,8 @@ impl Building {
             None => sequence,
         };
         let begins = |side: usize| self.first.get(side).copied().flatten();
-        // 4 GB are more than a connection here has; what is before its beginning is none of its data.
+        // 4 GB are more than a connection here has; what is before its beginning is none of its
+        // data.
         let place = |sequence: u32, first: u32| match sequence.wrapping_sub(first) {
             place if place > u32::MAX / 2 => 0,
             place => u64::from(place),

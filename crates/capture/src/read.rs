@@ -5,7 +5,9 @@ use std::io::{self, Read};
 
 use lastbyte_link::{TcpPacket, Time};
 use pcap_parser::pcapng::{
-    Block, OptionCode, PcapNGOption, parse_block_be, parse_block_le, parse_sectionheaderblock,
+    Block, DecryptionSecretsBlock, EnhancedPacketBlock, InterfaceDescriptionBlock,
+    InterfaceStatisticsBlock, OptionCode, PcapNGOption, parse_block_be, parse_block_le,
+    parse_sectionheaderblock,
 };
 use pcap_parser::{Linktype, SecretsType};
 
@@ -64,7 +66,8 @@ pub enum ReadError {
     Foreign,
 }
 
-/// The longest block that is read: a packet of the longest kind, or the secrets of some ten thousand connections.
+/// The longest block that is read: a packet of the longest kind, or the secrets of some ten
+/// thousand connections.
 const LONGEST_BLOCK: usize = 32 << 20;
 /// Bytes of packets and comments that are kept.
 const MOST_BYTES: usize = 1 << 30;
@@ -81,7 +84,8 @@ struct Interface {
     units: u64,
 }
 
-/// Reads a file that [`write`](crate::write()) has made. What is cut short is read as far as it goes.
+/// Reads a file that [`write`](crate::write()) has made. What is cut short is read as far as it
+/// goes.
 ///
 /// Memory is bounded by the file, and by about 1 GB.
 ///
@@ -89,133 +93,190 @@ struct Interface {
 ///
 /// When it is something else, or damaged.
 pub fn read(mut from: impl Read) -> Result<Capture, ReadError> {
-    let mut capture = Capture::default();
-    let mut interfaces: Vec<Interface> = Vec::new();
-    // Of this section, those that are not kept included.
-    let mut described = 0_u32;
-    let mut is_big_endian = false;
-    let mut offset = 0_u64;
-    let mut kept = 0_usize;
-    let mut is_first = true;
-    let mut is_ours = false;
-    let mut is_merged = false;
+    let mut reading = Reading::default();
     loop {
-        let block = match next_block(&mut from, is_big_endian, offset)? {
+        let block = match next_block(&mut from, reading.is_big_endian, reading.offset)? {
             Next::Block(block) => block,
-            Next::End | Next::Cut if is_first => return Err(ReadError::NoPcapng),
+            Next::End | Next::Cut if reading.is_first() => return Err(ReadError::NoPcapng),
             Next::End => break,
             Next::Cut => {
-                capture.taken = Taken::Cut;
+                reading.capture.taken = Taken::Cut;
                 break;
             }
         };
-        let damaged = || match is_first {
-            true => ReadError::NoPcapng,
-            false => ReadError::Damaged(offset),
-        };
-        if let Ok((_, section)) = parse_sectionheaderblock(&block) {
-            is_big_endian = section.big_endian();
-            interfaces.clear();
-            described = 0;
-            let said: Vec<String> = comments(&section.options).collect();
-            // As mergecap says it.
-            is_merged |= said
-                .iter()
-                .any(|said| said.starts_with("File created by merging"));
-            match said.into_iter().next() {
-                Some(comment) if is_first => capture.comment = comment,
-                Some(comment) => is_merged |= comment != capture.comment,
-                None => {}
-            }
-        } else {
-            let parse = match is_big_endian {
-                true => parse_block_be,
-                false => parse_block_le,
-            };
-            let (_, parsed) = parse(&block).map_err(|_| damaged())?;
-            match parsed {
-                _ if is_first => return Err(ReadError::NoPcapng),
-                Block::InterfaceDescription(_) if interfaces.len() == MOST_INTERFACES => {
-                    described = described.saturating_add(1);
-                }
-                Block::InterfaceDescription(interface) => {
-                    described = described.saturating_add(1);
-                    let name = interface.if_name().and_then(Result::ok);
-                    let point = Point::ALL
-                        .into_iter()
-                        .find(|point| Some(point.name()) == name)
-                        .filter(|_| interface.linktype == Linktype::RAW);
-                    is_ours |= point.is_some();
-                    interfaces.push(Interface {
-                        point,
-                        units: interface.ts_resolution().unwrap_or(1_000_000).max(1),
-                    });
-                }
-                Block::DecryptionSecrets(secrets)
-                    if secrets.secrets_type == SecretsType::TlsKeyLog =>
-                {
-                    let length = secrets.secrets_len as usize;
-                    let bytes = secrets.data.get(..length).unwrap_or(secrets.data);
-                    if capture.secrets.len() + bytes.len() <= MOST_SECRETS {
-                        capture.secrets += &String::from_utf8_lossy(bytes);
-                    }
-                }
-                Block::EnhancedPacket(packet) => {
-                    if packet.if_id >= described {
-                        return Err(damaged());
-                    }
-                    let interface = interfaces.get(packet.if_id as usize);
-                    let Some((point, units)) =
-                        interface.and_then(|found| Some((found.point?, found.units)))
-                    else {
-                        offset += block.len() as u64;
-                        continue;
-                    };
-                    let bytes = packet.data.get(..packet.caplen as usize);
-                    let bytes = bytes.ok_or_else(damaged)?;
-                    let said: Vec<String> = comments(&packet.options).collect();
-                    kept += block.len();
-                    if kept > MOST_BYTES {
-                        capture.taken = Taken::UpToLimit;
-                        break;
-                    }
-                    let time = (u64::from(packet.ts_high) << 32) | u64::from(packet.ts_low);
-                    let fate = said.iter().find_map(|said| Fate::of_comment(said));
-                    capture.packets.push((
-                        Packet {
-                            at: Time(nanoseconds(time, units)),
-                            point,
-                            fate: fate.unwrap_or_default(),
-                            bytes: bytes.to_vec(),
-                            length: packet.origlen,
-                        },
-                        said,
-                    ));
-                }
-                Block::InterfaceStatistics(statistics) => {
-                    let mut options = statistics.options.iter();
-                    let dropped = options.find(|option| option.code == OptionCode::IsbIfDrop);
-                    let dropped = dropped.and_then(|option| option.value().first_chunk::<8>());
-                    let dropped = dropped.map_or(0, |bytes| match is_big_endian {
-                        true => u64::from_be_bytes(*bytes),
-                        false => u64::from_le_bytes(*bytes),
-                    });
-                    capture.unseen = capture.unseen.saturating_add(dropped);
-                }
-                _ => {}
-            }
+        reading.add(&block)?;
+        if reading.capture.taken == Taken::UpToLimit {
+            break;
         }
-        is_first = false;
-        offset += block.len() as u64;
+        reading.offset += block.len() as u64;
     }
-    match is_ours {
-        true if is_merged || begins_twice(&capture.packets) => Err(ReadError::Merged),
-        true => Ok(capture),
-        false => Err(ReadError::Foreign),
+    reading.finish()
+}
+
+/// What was read so far.
+#[derive(Default)]
+struct Reading {
+    capture: Capture,
+    /// Of this section.
+    interfaces: Vec<Interface>,
+    /// How many interfaces this section has, those that are not kept included.
+    described: u32,
+    is_big_endian: bool,
+    /// Where the next block begins.
+    offset: u64,
+    /// Bytes of packets' blocks.
+    retained: usize,
+    /// Whether an interface is one of ours.
+    is_ours: bool,
+    is_merged: bool,
+}
+
+impl Reading {
+    fn is_first(&self) -> bool {
+        self.offset == 0
+    }
+
+    fn damaged(&self) -> ReadError {
+        if self.is_first() {
+            ReadError::NoPcapng
+        } else {
+            ReadError::Damaged(self.offset)
+        }
+    }
+
+    fn add(&mut self, block: &[u8]) -> Result<(), ReadError> {
+        if let Ok((_, section)) = parse_sectionheaderblock(block) {
+            self.begin_section(section.big_endian(), comments(&section.options).collect());
+            return Ok(());
+        }
+        let parse = if self.is_big_endian {
+            parse_block_be
+        } else {
+            parse_block_le
+        };
+        let (_, parsed) = parse(block).map_err(|_| self.damaged())?;
+        if self.is_first() {
+            return Err(ReadError::NoPcapng);
+        }
+        match parsed {
+            Block::InterfaceDescription(interface) => self.add_interface(&interface),
+            Block::DecryptionSecrets(secrets) if secrets.secrets_type == SecretsType::TlsKeyLog => {
+                self.add_secrets(&secrets);
+            }
+            Block::EnhancedPacket(packet) => self.add_packet(&packet, block.len())?,
+            Block::InterfaceStatistics(statistics) => self.add_statistics(&statistics),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn begin_section(&mut self, is_big_endian: bool, comments: Vec<String>) {
+        self.is_big_endian = is_big_endian;
+        self.interfaces.clear();
+        self.described = 0;
+        // As mergecap has it.
+        self.is_merged |= comments
+            .iter()
+            .any(|comment| comment.starts_with("File created by merging"));
+        match comments.into_iter().next() {
+            Some(comment) if self.is_first() => self.capture.comment = comment,
+            Some(comment) => self.is_merged |= comment != self.capture.comment,
+            None => {}
+        }
+    }
+
+    fn add_interface(&mut self, interface: &InterfaceDescriptionBlock<'_>) {
+        self.described = self.described.saturating_add(1);
+        if self.interfaces.len() == MOST_INTERFACES {
+            return;
+        }
+        let name = interface.if_name().and_then(Result::ok);
+        let point = Point::ALL
+            .into_iter()
+            .find(|point| Some(point.name()) == name)
+            .filter(|_| interface.linktype == Linktype::RAW);
+        self.is_ours |= point.is_some();
+        self.interfaces.push(Interface {
+            point,
+            units: interface.ts_resolution().unwrap_or(1_000_000).max(1),
+        });
+    }
+
+    fn add_secrets(&mut self, secrets: &DecryptionSecretsBlock<'_>) {
+        let length = secrets.secrets_len as usize;
+        let bytes = secrets.data.get(..length).unwrap_or(secrets.data);
+        if self.capture.secrets.len() + bytes.len() <= MOST_SECRETS {
+            self.capture.secrets += &String::from_utf8_lossy(bytes);
+        }
+    }
+
+    /// Adds a packet of one of our interfaces, whose block has `length` bytes, unless there are too
+    /// many.
+    fn add_packet(
+        &mut self,
+        packet: &EnhancedPacketBlock<'_>,
+        length: usize,
+    ) -> Result<(), ReadError> {
+        if packet.if_id >= self.described {
+            return Err(self.damaged());
+        }
+        let interface = self.interfaces.get(packet.if_id as usize);
+        let Some((point, units)) = interface.and_then(|found| Some((found.point?, found.units)))
+        else {
+            return Ok(());
+        };
+        let bytes = packet.data.get(..packet.caplen as usize);
+        let bytes = bytes.ok_or_else(|| self.damaged())?;
+        let comments: Vec<String> = comments(&packet.options).collect();
+        self.retained += length;
+        if self.retained > MOST_BYTES {
+            self.capture.taken = Taken::UpToLimit;
+            return Ok(());
+        }
+        let time = (u64::from(packet.ts_high) << 32) | u64::from(packet.ts_low);
+        let fate = comments
+            .iter()
+            .find_map(|comment| Fate::of_comment(comment));
+        self.capture.packets.push((
+            Packet {
+                at: Time(nanoseconds(time, units)),
+                point,
+                fate: fate.unwrap_or_default(),
+                bytes: bytes.to_vec(),
+                length: packet.origlen,
+            },
+            comments,
+        ));
+        Ok(())
+    }
+
+    fn add_statistics(&mut self, statistics: &InterfaceStatisticsBlock<'_>) {
+        let mut options = statistics.options.iter();
+        let dropped = options.find(|option| option.code == OptionCode::IsbIfDrop);
+        let dropped = dropped.and_then(|option| option.value().first_chunk::<8>());
+        let dropped = dropped.map_or(0, |bytes| {
+            if self.is_big_endian {
+                u64::from_be_bytes(*bytes)
+            } else {
+                u64::from_le_bytes(*bytes)
+            }
+        });
+        self.capture.unseen = self.capture.unseen.saturating_add(dropped);
+    }
+
+    fn finish(self) -> Result<Capture, ReadError> {
+        if !self.is_ours {
+            return Err(ReadError::Foreign);
+        }
+        if self.is_merged || begins_twice(&self.capture.packets) {
+            return Err(ReadError::Merged);
+        }
+        Ok(self.capture)
     }
 }
 
-/// Whether two first packets of one client's port leave in one moment: no timer of TCP's is so short.
+/// Whether two first packets of one client's port leave in one moment: no timer of TCP's is so
+/// short.
 fn begins_twice(packets: &[(Packet, Vec<String>)]) -> bool {
     let mut begun = HashSet::new();
     let sent = packets
@@ -271,9 +332,10 @@ fn next_block(from: &mut impl Read, is_big_endian: bool, offset: u64) -> Result<
         _ if offset == 0 => return Err(ReadError::NoPcapng),
         _ => is_big_endian,
     };
-    let length = match is_big_endian {
-        true => u32::from_be_bytes(length),
-        false => u32::from_le_bytes(length),
+    let length = if is_big_endian {
+        u32::from_be_bytes(length)
+    } else {
+        u32::from_le_bytes(length)
     } as usize;
     if !(HEAD..=LONGEST_BLOCK).contains(&length) || !length.is_multiple_of(4) {
         return Err(damaged_at(offset));
@@ -281,9 +343,10 @@ fn next_block(from: &mut impl Read, is_big_endian: bool, offset: u64) -> Result<
     from.by_ref()
         .take((length - HEAD) as u64)
         .read_to_end(&mut block)?;
-    match block.len() == length {
-        true => Ok(Next::Block(block)),
-        false => Ok(Next::Cut),
+    if block.len() == length {
+        Ok(Next::Block(block))
+    } else {
+        Ok(Next::Cut)
     }
 }
 

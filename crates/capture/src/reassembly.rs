@@ -10,7 +10,8 @@ pub struct Reassembly {
 }
 
 impl Reassembly {
-    /// Takes the bytes that are at `offset` of the stream. Gives those that are next in it now, and were not before.
+    /// Takes the bytes that are at `offset` of the stream. Gives those that are next in it now, and
+    /// were not before.
     pub fn take(&mut self, offset: u64, bytes: &[u8]) -> Vec<u8> {
         if bytes.is_empty() {
             return Vec::new();
@@ -26,8 +27,8 @@ impl Reassembly {
                 break;
             }
             let (offset, bytes) = entry.remove_entry();
-            let known = usize::try_from(self.length - offset).unwrap_or(usize::MAX);
-            let new = bytes.get(known..).unwrap_or_default();
+            let received = usize::try_from(self.length - offset).unwrap_or(usize::MAX);
+            let new = bytes.get(received..).unwrap_or_default();
             self.length += new.len() as u64;
             fresh.extend_from_slice(new);
         }

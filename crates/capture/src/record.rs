@@ -155,7 +155,8 @@ impl Packet {
 /// Bytes before a packet's own in a tap's notes: time, length, kept length, point, fate.
 const HEADER: usize = 18;
 
-/// Notes a packet behind others in `notes`, which has room or not, and gives the length of all of them then.
+/// Notes a packet behind others in `notes`, which has room or not, and gives the length of all of
+/// them then.
 ///
 /// A tap that must not allocate has one large buffer, and calls this for each packet.
 pub fn encode(
@@ -168,11 +169,11 @@ pub fn encode(
     original: u32,
 ) -> Option<usize> {
     let room = notes.get_mut(length..length.checked_add(HEADER + bytes.len())?)?;
-    let kept = u32::try_from(bytes.len()).ok()?;
+    let captured = u32::try_from(bytes.len()).ok()?;
     let (header, body) = room.split_at_mut(HEADER);
     header[..8].copy_from_slice(&at.0.to_le_bytes());
     header[8..12].copy_from_slice(&original.to_le_bytes());
-    header[12..16].copy_from_slice(&kept.to_le_bytes());
+    header[12..16].copy_from_slice(&captured.to_le_bytes());
     header[16] = point.number();
     header[17] = fate.number();
     body.copy_from_slice(bytes);

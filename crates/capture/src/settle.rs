@@ -8,7 +8,8 @@ use lastbyte_link::{Side, Time};
 use crate::packet::constant_part;
 use crate::{Fate, Packet, Point};
 
-/// What tells a packet that the link lost from others that were not delivered, where the link itself does not.
+/// What tells a packet that the link lost from others that were not delivered, where the link
+/// itself does not.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// How many packets toward the client the link holds at most.
@@ -31,8 +32,9 @@ impl Limits {
 
 /// Has packets, which are in the order of their times, say what became of them.
 ///
-/// A link that tells the fates of what it drops needs no limits: what else was not delivered is under way. With
-/// limits, a packet that was sent and not delivered was dropped: for lack of room, if there was none.
+/// A link that tells the fates of what it drops needs no limits: what else was not delivered is
+/// under way. With limits, a packet that was sent and not delivered was dropped: for lack of room,
+/// if there was none.
 pub fn settle(packets: &mut [Packet], limits: Option<&Limits>) {
     let sightings: Vec<Sighting<'_>> = packets.iter().map(Sighting::of).collect();
     let delivered = pair(&sightings);
@@ -106,7 +108,7 @@ impl<'a> Sighting<'a> {
 
 /// For each packet that was sent, its place where it is delivered.
 ///
-/// Packets are told apart by their bytes. Of several that are alike, the latest is taken that can have come so
+/// Bytes distinguish packets. Of several that are alike, the latest is taken that can have come so
 /// early: a SYN that is sent again, because the first one was lost, is the one that arrives.
 pub fn pair(packets: &[Sighting<'_>]) -> Vec<Option<usize>> {
     let mut pairs = vec![None; packets.len()];

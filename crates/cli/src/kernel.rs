@@ -14,7 +14,7 @@ use lastbyte_link::visible;
 use super::compare::interrupt;
 use super::{Failure, print};
 use lastbyte::kernel::{
-    Builder, Built, Cache, Kept, Kernel, KernelError, Origin, Progress, Size, Witness,
+    Builder, Built, Cache, Cached, Kernel, KernelError, Origin, Progress, Size, Witness,
 };
 
 #[derive(Debug, Subcommand)]
@@ -82,19 +82,19 @@ impl Build {
 
 fn status(cache: &Cache) -> Result<(), Failure> {
     let mut text = String::new();
-    let kept = cache.kept()?;
+    let kept = cache.contents()?;
     for kept in &kept {
         // Writing to a String can't fail.
         let _ = match kept {
-            Kept::Fitting(kernel) => {
+            Cached::Fitting(kernel) => {
                 let fit = "fits this version of Lastbyte";
                 describe(&mut text, kernel, fit, cache)
             }
-            Kept::Other(kernel) => {
+            Cached::Other(kernel) => {
                 let fit = "does not fit: this version of Lastbyte has other options or patches";
                 describe(&mut text, kernel, fit, cache)
             }
-            Kept::Damaged(folder) => {
+            Cached::Damaged(folder) => {
                 let mend = if cache.is_installed(folder) {
                     "install its package anew"
                 } else {
@@ -102,7 +102,7 @@ fn status(cache: &Cache) -> Result<(), Failure> {
                 };
                 writeln!(text, "{}: damaged, {mend}", super::shown(folder))
             }
-            Kept::Unfinished(folder) => writeln!(
+            Cached::Unfinished(folder) => writeln!(
                 text,
                 "{}: unfinished, a build of the same source continues it",
                 super::shown(folder)
@@ -110,7 +110,7 @@ fn status(cache: &Cache) -> Result<(), Failure> {
         };
     }
     print(&text)?;
-    if kept.iter().any(|kept| matches!(kept, Kept::Fitting(_))) {
+    if kept.iter().any(|kept| matches!(kept, Cached::Fitting(_))) {
         Ok(())
     } else {
         // What is there may be damaged.

@@ -58,8 +58,8 @@ impl HandshakeFlight {
 pub struct Handshake {
     /// How large each message is.
     pub messages: MessageSizes,
-    /// The bytes of each flight on the wire that are no message: records, change_cipher_spec, alerts, early data; less than none
-    /// where messages were read that did not come whole.
+    /// The bytes of each flight on the wire that are no message: records, change_cipher_spec,
+    /// alerts, early data; less than none where messages were read that did not come whole.
     around: [Option<i64>; HandshakeFlight::ALL.len()],
     /// The writes of [`HandshakeFlight::Server`], where they are known.
     pub server_writes: Option<Writes>,
@@ -75,7 +75,8 @@ impl Handshake {
         }
     }
 
-    /// How large a message is with its 4-byte header, to add it up: one that was not seen adds nothing.
+    /// How large a message is with its 4-byte header, to add it up: one that was not seen adds
+    /// nothing.
     #[must_use]
     pub fn bytes(&self, message: Message) -> u32 {
         self.messages.get(message).unwrap_or(0)
@@ -98,7 +99,8 @@ impl Handshake {
         Some(u32::try_from(bytes.max(0)).unwrap_or(u32::MAX))
     }
 
-    /// A flight in bytes on the wire whose messages are in records of their own each, and nothing besides.
+    /// A flight in bytes on the wire whose messages are in records of their own each, and nothing
+    /// besides.
     #[must_use]
     pub fn in_own_records(&self, flight: HandshakeFlight) -> usize {
         let messages = flight.messages().iter();
@@ -123,8 +125,8 @@ impl Handshake {
     }
 }
 
-/// What a connection had on the wire whose client gave up in the handshake and tried once more. In bytes with record
-/// framing.
+/// What a connection had on the wire whose client gave up in the handshake and tried once more. In
+/// bytes with record framing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FailedAttempt {
     /// The client's first flight.
@@ -133,6 +135,6 @@ pub struct FailedAttempt {
     pub server_flight_wire_bytes: u32,
     /// What of that the client needed to know better: all up to the end of the Certificate message.
     pub through_certificate_wire_bytes: u32,
-    /// What the client said of that: its alert.
+    /// The client's answer to that: its alert.
     pub alert_wire_bytes: u32,
 }

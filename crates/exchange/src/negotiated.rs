@@ -24,9 +24,9 @@ pub struct Negotiated {
     pub resumption: Resumption,
     /// What became of early data.
     pub early_data: EarlyData,
-    /// What the hellos said of certificates from DNS.
+    /// What the hellos have of certificates from DNS.
     pub hello_digest: HelloDigest,
-    /// What was said of intermediates that the client has.
+    /// What was negotiated of intermediates that the client has.
     pub signal: ChainSignal,
 }
 
@@ -38,17 +38,17 @@ impl Negotiated {
     }
 }
 
-/// What the hellos said of certificates that the client has from DNS (PQTLS-AD).
+/// What the hellos have of certificates that the client has from DNS (PQTLS-AD).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum HelloDigest {
-    /// Neither said anything.
+    /// Neither has anything of it.
     #[default]
     None,
-    /// The client's alone said which.
+    /// The client's alone has which.
     Offered,
-    /// The server's said the same.
+    /// The server's has the same.
     Echoed,
-    /// The server's said something else.
+    /// The server's has something else.
     Contradicted,
 }
 
@@ -59,13 +59,13 @@ named!(HelloDigest, {
     Contradicted => "contradicted",
 });
 
-/// What a client said of intermediates that it has, and the server of that.
+/// What a client declared of intermediates that it has, and the server's answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ChainSignal {
     /// Nothing.
     #[default]
     None,
-    /// The client said by a flag that it has them.
+    /// The client declared by a flag that it has them.
     TlsFlags,
     /// The client named anchors, none of which the server has a path for.
     TrustAnchors,

@@ -27,8 +27,8 @@ numbers! {
 }
 
 numbers! {
-    /// The messages of an arm: as they are, with their header, but for what the client sends, which is as it is on the
-    /// wire.
+    /// The messages of an arm: as they are, with their header, but for what the client sends, which
+    /// is as it is on the wire.
     Arm {
         /// ClientHello, on the wire.
         client_hello: f64 = 300.0,
@@ -42,9 +42,11 @@ numbers! {
         certificate_verify: f64 = 79.0,
         /// The server's Finished.
         server_finished: f64 = 52.0,
-        /// The client's Finished, and its change_cipher_spec if nobody asked for another hello, on the wire.
+        /// The client's Finished, and its change_cipher_spec if nobody asked for another hello, on
+        /// the wire.
         client_finish: f64 = 80.0,
-        /// HelloRetryRequest with the server's change_cipher_spec, on the wire; 0 where the first hello will do.
+        /// HelloRetryRequest with the server's change_cipher_spec, on the wire; 0 where the first
+        /// hello will do.
         hello_retry_request: f64 = 0.0,
         /// The second ClientHello with the client's change_cipher_spec, on the wire.
         second_client_hello: f64 = 0.0,
@@ -99,15 +101,15 @@ impl Question {
         numbers
     }
 
-    pub(crate) fn asked(&self) -> Option<What> {
+    pub(crate) fn what(&self) -> Option<What> {
         let what = What::ALL.iter().enumerate();
         let mut what = what.filter(|(index, _)| (index + 1) as f64 == self.what);
         what.next().map(|(_, what)| *what)
     }
 }
 
-/// The names of all numbers of questions and answers, in their order: `question` is `what`, then `network`, `arm` twice
-/// and `sweep`.
+/// The names of all numbers of questions and answers, in their order: `question` is `what`, then
+/// `network`, `arm` twice and `sweep`.
 pub fn layout() -> [(&'static str, Vec<&'static str>); 8] {
     [
         ("network", Network::names()),

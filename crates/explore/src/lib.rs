@@ -1,9 +1,10 @@
 //! What the explorer's page asks of the arithmetic, and what that answers, in numbers alone.
 //!
-//! A question is a [`Question`], flattened; an [`answer`] begins with what its `HEAD` names, and rows follow. Times
-//! are in milliseconds, rates in Mbit/s, sizes in bytes and windows in segments. So the same code answers natively, in
-//! tests, and in browsers as [`WASM`], which needs nothing of its host; `scripts/explore` makes it, and holds both
-//! to the bit. [`layout`] has the names of all numbers, so that nobody has to count them.
+//! A question is a [`Question`], flattened; an [`answer`] begins with what its `HEAD` names, and
+//! rows follow. Times are in milliseconds, rates in Mbit/s, sizes in bytes and windows in segments.
+//! So the same code answers natively, in tests, and in browsers as [`WASM`], which needs nothing of
+//! its host; `scripts/explore` makes it, and holds both to the bit. [`layout`] has the names of all
+//! numbers, so that nobody has to count them.
 
 mod layout;
 #[cfg(not(target_arch = "wasm32"))]
@@ -47,12 +48,14 @@ impl What {
     pub const ALL: [What; 3] = [What::Connection, What::Staircase, What::Difference];
 }
 
-/// Bytes of a record or a write that repeats until the response ends: of shorter ones there would be too many to draw.
+/// Bytes of a record or a write that repeats until the response ends: of shorter ones there would
+/// be too many to draw.
 const LEAST_REPEATED: usize = 100;
 
-/// What an answer about a connection begins with. What there is none of is -1. The ends of messages count from ServerHello on;
-/// before it, the server has sent `retry` bytes, and `before` bytes before its response. Where arithmetic does not go as far as the
-/// last byte, it goes `until`, for the `reason` that has this place in [`Reason::ALL`].
+/// What an answer about a connection begins with. What there is none of is -1. The ends of messages
+/// count from ServerHello on; before it, the server has sent `retry` bytes, and `before` bytes
+/// before its response. Where arithmetic does not go as far as the last byte, it goes `until`, for
+/// the `reason` that has this place in [`Reason::ALL`].
 pub const CONNECTION: [&str; 26] = [
     "connect",
     "handshake",
@@ -85,7 +88,8 @@ pub const CONNECTION: [&str; 26] = [
 /// A flight of an answer. The sender is 0 for the client, 1 for the server.
 pub const FLIGHT: [&str; 5] = ["sender", "start", "segments", "bytes", "cwnd"];
 
-/// A packet of an answer. Its kind is 0 where it opens the connection, 1 with payload, 2 where it acknowledges alone.
+/// A packet of an answer. Its kind is 0 where it opens the connection, 1 with payload, 2 where it
+/// acknowledges alone.
 pub const PACKET: [&str; 7] = [
     "sender", "kind", "sent", "arrives", "offset", "payload", "cwnd",
 ];
@@ -99,7 +103,7 @@ pub const DIFFERENCE: [&str; 3] = ["payload", "one", "other"];
 /// The answer to a question; none to what is no question.
 pub fn answer(question: &[f64]) -> Vec<f64> {
     let question = Question::of(question);
-    match question.asked() {
+    match question.what() {
         Some(What::Connection) => connection(&question),
         Some(What::Staircase) => sweep::staircase(&question),
         Some(What::Difference) => sweep::difference(&question),
@@ -193,7 +197,8 @@ fn connection(question: &Question) -> Vec<f64> {
     answer
 }
 
-/// How many of the server's flights have something of its response, which begins after so many bytes.
+/// How many of the server's flights have something of its response, which begins after so many
+/// bytes.
 fn response_flights(timeline: &Timeline, before: usize) -> usize {
     let of_server = timeline
         .flights
@@ -267,8 +272,8 @@ impl Handshake {
         handshake.in_records()
     }
 
-    /// Bytes on the wire up to where each of the server's messages ends, from ServerHello on. The change_cipher_spec follows
-    /// its first hello.
+    /// Bytes on the wire up to where each of the server's messages ends, from ServerHello on. The
+    /// change_cipher_spec follows its first hello.
     fn ends(&self) -> impl Iterator<Item = usize> {
         let change = match self.hello_retry_request() {
             0 => framing::CHANGE_CIPHER_SPEC,
@@ -296,8 +301,8 @@ impl Handshake {
         self.hello_retry_request() + self.server_flight() + network.tickets.ticket_bytes()
     }
 
-    /// How many bytes of the server's flight a window of so many segments holds, or of one that were longer: the ends of its
-    /// writes can be segments that are not full.
+    /// How many bytes of the server's flight a window of so many segments holds, or of one that
+    /// were longer: the ends of its writes can be segments that are not full.
     fn budget(&self, window: u32, mss: usize) -> usize {
         let (mut segments_left, mut held) = (window as usize, 0);
         let writes = self.0.server_writes.as_ref();
@@ -337,8 +342,8 @@ impl Handshake {
         }
     }
 
-    /// How many flights the server needs with a window. How far they are apart decides nothing, as long as they are: so
-    /// they are counted where they are, as `lastbyte explain` does.
+    /// How many flights the server needs with a window. How far they are apart decides nothing, as
+    /// long as they are: so they are counted where they are, as `lastbyte explain` does.
     fn flights(&self, path: &Path, initcwnd: u32) -> usize {
         const RTT: Duration = Duration::from_millis(100);
         let apart = Path {
@@ -411,8 +416,9 @@ fn whole(number: f64, most: u32) -> usize {
 
 /// The same, where it may have more than the 32 bits of a browser's `usize`.
 fn within(number: f64, most: f64) -> u64 {
-    match number.is_finite() {
-        true => number.round().clamp(0.0, most) as u64,
-        false => 0,
+    if number.is_finite() {
+        number.round().clamp(0.0, most) as u64
+    } else {
+        0
     }
 }

@@ -11,9 +11,11 @@ numbers! {
     Sent {
         /// Bytes on the wire; of a response, those follow from its payload.
         wire: f64 = 0.0,
-        /// Bytes of payload of each record; 0 where the first one fills a segment, and later ones hold as much as records can.
+        /// Bytes of payload of each record; 0 where the first one fills a segment, and later ones
+        /// hold as much as records can.
         record: f64 = 0.0,
-        /// The writes that it leaves in, if they are several: those of a response go on as the last one.
+        /// The writes that it leaves in, if they are several: those of a response go on as the last
+        /// one.
         writes: Sizes = NO_SIZES,
     }
 }
@@ -23,7 +25,8 @@ const MOST_TICKETS: u32 = 1 << 20;
 const MOST_RESPONSE: u32 = 1 << 26;
 
 impl Sent {
-    /// What was seen of a transfer, whose records have so much payload each; 0 where they are as usual.
+    /// What was seen of a transfer, whose records have so much payload each; 0 where they are as
+    /// usual.
     pub fn of(transfer: &Transfer, record: u16) -> Sent {
         let mut sent = Sent {
             wire: Transport::default().framed(transfer).bytes as f64,
@@ -51,10 +54,10 @@ impl Sent {
     /// As a response of so much payload, over segments of so many bytes.
     pub(crate) fn response(&self, payload: usize, mss: usize) -> Transfer {
         let mut sizes = self.writes;
-        let mut known = sizes
+        let mut given = sizes
             .iter_mut()
             .take_while(|bytes| whole(**bytes, MOST_RESPONSE) > 0);
-        if let Some(last) = known.by_ref().last() {
+        if let Some(last) = given.by_ref().last() {
             *last = last.max(LEAST_REPEATED as f64);
         }
         Transfer::of_records(payload, self.records(mss)).in_writes(writes(

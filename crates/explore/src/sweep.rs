@@ -14,13 +14,15 @@ const MOST_STEPS: u32 = 400;
 /// The most edges of a staircase.
 const MOST_EDGES: usize = 40;
 
-/// First byte, or handshake without a response, for Certificate messages of growing size. Both sides of each edge are
-/// among them, and of each size beyond which the first byte comes a round trip sooner, as the handshake has opened the window.
+/// First byte, or handshake without a response, for Certificate messages of growing size. Both
+/// sides of each edge are among them, and of each size beyond which the first byte comes a round
+/// trip sooner, as the handshake has opened the window.
 pub(crate) fn staircase(question: &Question) -> Vec<f64> {
     let handshake = Handshake::of(&question.arms[0]);
     let network = &question.network;
     let path = network.path();
-    // Of a longer response, the first record comes no later. Where its last segment is not full, others fill it.
+    // Of a longer response, the first record comes no later. Where its last segment is not full,
+    // others fill it.
     let payload = (network.payload()).min(network.response.records(path.mss).first + path.mss);
     let flights = |bytes: usize| {
         let handshake = handshake.with_certificate(bytes);
@@ -61,7 +63,8 @@ pub(crate) fn staircase(question: &Question) -> Vec<f64> {
     steps.into_iter().flat_map(step).collect()
 }
 
-/// Both sides of the size beyond which a time falls by more than `least`, as far as they lie between these two.
+/// Both sides of the size beyond which a time falls by more than `least`, as far as they lie
+/// between these two.
 fn fall(
     from: (usize, Duration),
     to: (usize, Duration),
@@ -73,9 +76,10 @@ fn fall(
     while falls(from, to) && high.0 - low.0 > 1 {
         let middle = low.0.midpoint(high.0);
         let middle = (middle, time(middle));
-        match falls(low, middle) {
-            true => high = middle,
-            false => low = middle,
+        if falls(low, middle) {
+            high = middle;
+        } else {
+            low = middle;
         }
     }
     [low, high]
@@ -83,8 +87,8 @@ fn fall(
         .filter(move |side| (from.0 + 1..to.0).contains(&side.0))
 }
 
-/// Last byte of both arms for responses of growing size. Both sides of each size at which either needs a flight more are
-/// among them.
+/// Last byte of both arms for responses of growing size. Both sides of each size at which either
+/// needs a flight more are among them.
 pub(crate) fn difference(question: &Question) -> Vec<f64> {
     let sweep = &question.sweep;
     let (from, to, _) = sweep.bounds();
@@ -107,8 +111,9 @@ pub(crate) fn difference(question: &Question) -> Vec<f64> {
     sizes.into_iter().flat_map(point).collect()
 }
 
-/// When each byte of a response is there. Its sender does not know what is still to come, so each shorter response comes
-/// as the first bytes of this one do, but for its last packet, which is shorter: a test walks through both.
+/// When each byte of a response is there. Its sender does not know what is still to come, so each
+/// shorter response comes as the first bytes of this one do, but for its last packet, which is
+/// shorter: a test walks through both.
 struct Arrivals {
     packets: Vec<Packet>,
     /// Bytes that the server has sent before it.
@@ -189,8 +194,8 @@ impl Sweep {
         (0..=steps).map(move |step| from + part(step) as usize)
     }
 
-    /// Sizes that grow by equal parts of each doubling, so that there are at least as many steps: nothing here that the
-    /// library of another machine could round otherwise.
+    /// Sizes that grow by equal parts of each doubling, so that there are at least as many steps:
+    /// nothing here that the library of another machine could round otherwise.
     fn by_factors(&self) -> impl Iterator<Item = usize> {
         let (from, to, steps) = self.bounds();
         let from = from.max(64);

@@ -1,8 +1,9 @@
 //! Parquet that anybody may have written.
 //!
-//! What a file says of itself is looked at before the library reads it, and bounded before anything is allocated: rows by what the reader allows, pages by what
-//! is compressed in them, dictionaries by their bytes. Encodings are those that tables of rows have. Where the library
-//! panics on what is left, the file is damaged.
+//! What a file says of itself is looked at before the library reads it, and bounded before anything
+//! is allocated: rows by what the reader allows, pages by what is compressed in them, dictionaries
+//! by their bytes. Encodings are those that tables of rows have. Where the library panics on what
+//! is left, the file is damaged.
 
 mod thrift;
 
@@ -92,9 +93,10 @@ fn check_places(metadata: &ParquetMetaData) -> Result<()> {
         .map(|column| column.byte_range())
         .collect();
     places.sort_unstable();
-    match places.is_sorted_by(|(start, length), (next, _)| start.saturating_add(*length) <= *next) {
-        true => Ok(()),
-        false => Err(refused("it has columns in the place of others")),
+    if places.is_sorted_by(|(start, length), (next, _)| start.saturating_add(*length) <= *next) {
+        Ok(())
+    } else {
+        Err(refused("it has columns in the place of others"))
     }
 }
 
@@ -337,7 +339,7 @@ thread_local! {
     static EXPECTED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// What `read` makes of a file; nothing where the library panics, which nobody is told of.
+/// What `read` makes of a file; nothing where the library panics, which nobody hears of.
 pub fn unless_it_panics<T>(read: impl FnOnce() -> T) -> Option<T> {
     static QUIET: Once = Once::new();
     QUIET.call_once(|| {

@@ -39,8 +39,8 @@ pub fn was_opened(path: &Path) -> bool {
 
 /// Reads a file that a user names, of at most `most` bytes.
 ///
-/// A pipe that a shell has opened, as `<(...)` and `/dev/stdin` are, is read to its end. Pipes and devices in folders are
-/// refused: nobody may ever write into a pipe, and some devices have no end.
+/// A pipe that a shell has opened, as `<(...)` and `/dev/stdin` are, is read to its end. Pipes and
+/// devices in folders are refused: nobody may ever write into a pipe, and some devices have no end.
 ///
 /// # Errors
 ///
@@ -56,9 +56,10 @@ pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
 /// As [`read`], whatever the size.
 pub fn open(path: &Path) -> io::Result<File> {
     let is_open_already = ["/dev/fd", "/proc/self/fd", "/dev/stdin"];
-    let file = match is_open_already.iter().any(|fd| path.starts_with(fd)) {
-        true => File::open(path),
-        false => open_regular(path, Links::Followed),
+    let file = if is_open_already.iter().any(|fd| path.starts_with(fd)) {
+        File::open(path)
+    } else {
+        open_regular(path, Links::Followed)
     }?;
     let found = file.metadata()?;
     if found.is_file() {
@@ -77,8 +78,9 @@ pub enum Links {
     Refused,
 }
 
-/// Reads a file of at most `most` bytes that is one in a folder, and no pipe either: for programs that read again later.
-/// The content has one place in memory, so that who erases that has erased it.
+/// Reads a file of at most `most` bytes that is one in a folder, and no pipe either: for programs
+/// that read again later. The content has one place in memory, so that who erases that has erased
+/// it.
 ///
 /// # Errors
 ///
@@ -87,7 +89,8 @@ pub fn read_regular(path: &Path, most: u64, links: Links) -> io::Result<Vec<u8>>
     read_all(open_regular(path, links)?, most)
 }
 
-/// Opens first, without waiting for anybody, and looks then: between two looks at a name it may become another's.
+/// Opens first, without waiting for anybody, and looks then: between two looks at a name it may
+/// become another's.
 fn open_regular(path: &Path, links: Links) -> io::Result<File> {
     let link = match links {
         Links::Followed => 0,
@@ -109,22 +112,25 @@ fn open_regular(path: &Path, links: Links) -> io::Result<File> {
         })?;
     let found = file.metadata()?;
     // Of a folder, reading says best that it is one.
-    match found.is_file() || found.is_dir() {
-        true => Ok(file),
-        false => Err(irregular()),
+    if found.is_file() || found.is_dir() {
+        Ok(file)
+    } else {
+        Err(irregular())
     }
 }
 
 fn read_all(file: File, most: u64) -> io::Result<Vec<u8>> {
-    // All of it at once: a buffer that grows leaves copies behind, which may be of keys. More is read only to be refused.
+    // All of it at once: a buffer that grows leaves copies behind, which may be of keys. More is
+    // read only to be refused.
     let length = file.metadata()?.len().min(most).saturating_add(1);
     let mut content = Vec::with_capacity(usize::try_from(length).unwrap_or(0));
     let read = file
         .take(most.saturating_add(1))
         .read_to_end(&mut content)?;
-    match read as u64 > most {
-        true => Err(refused(format!("it is larger than {}", size(most)))),
-        false => Ok(content),
+    if read as u64 > most {
+        Err(refused(format!("it is larger than {}", size(most))))
+    } else {
+        Ok(content)
     }
 }
 
@@ -150,13 +156,15 @@ pub fn read_text(path: &Path, most: u64) -> io::Result<String> {
 /// `1 MiB`, or bytes where it is no whole number of those.
 fn size(bytes: u64) -> String {
     const MIB: u64 = 1 << 20;
-    match bytes.is_multiple_of(MIB) && bytes > 0 {
-        true => format!("{} MiB", bytes / MIB),
-        false => format!("{bytes} bytes"),
+    if bytes.is_multiple_of(MIB) && bytes > 0 {
+        format!("{} MiB", bytes / MIB)
+    } else {
+        format!("{bytes} bytes")
     }
 }
 
-/// Makes a folder, and those above it, which nobody but this user can change, whatever the umask. One that is there stays as it is.
+/// Makes a folder, and those above it, which nobody but this user can change, whatever the umask.
+/// One that is there stays as it is.
 ///
 /// # Errors
 ///
@@ -246,8 +254,8 @@ pub fn keep(draft: &Path, path: &Path) -> io::Result<()> {
     sync_folder(folder_of(path))
 }
 
-/// Gives the folder `draft`, with all that is in it, the name `path`, on the same file system. An earlier
-/// folder of this name is removed first, so for a moment there is none.
+/// Gives the folder `draft`, with all that is in it, the name `path`, on the same file system. An
+/// earlier folder of this name is removed first, so for a moment there is none.
 ///
 /// # Errors
 ///

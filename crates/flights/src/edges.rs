@@ -11,8 +11,9 @@ pub struct Around {
     pub above: Option<usize>,
 }
 
-/// Looks from `size` down to `least` and up to `most` for the next sizes at which the number of flights changes. What
-/// `needed` says must not fall as sizes grow. `step` is how far the next edge may be at first.
+/// Looks from `size` down to `least` and up to `most` for the next sizes at which the number of
+/// flights changes. What `needed` says must not fall as sizes grow. `step` is how far the next edge
+/// may be at first.
 pub fn around(
     size: usize,
     [least, most]: [usize; 2],
@@ -41,9 +42,10 @@ pub fn around(
 pub fn largest(mut fitting: usize, mut other: usize, fits: impl Fn(usize) -> bool) -> usize {
     while fitting + 1 < other {
         let middle = fitting.midpoint(other);
-        match fits(middle) {
-            true => fitting = middle,
-            false => other = middle,
+        if fits(middle) {
+            fitting = middle;
+        } else {
+            other = middle;
         }
     }
     fitting

@@ -4,12 +4,14 @@ use std::fmt;
 use std::time::Duration;
 
 use lastbyte_exchange::{Exchange, Framed, HandshakeFlight, Requests, Transfer};
+use lastbyte_link::Side::{Client, Server};
 use lastbyte_link::{Link, Side};
 use lastbyte_sizes::framing;
 
 use crate::tcp::{self, Begins, Flight, Follows, Memory, Message, Packet, SlowStart, Walk};
 
-/// Times that differ by less than this part are the same: half of what measurements may differ from arithmetic by.
+/// Times that differ by less than this part are the same: half of what measurements may differ from
+/// arithmetic by.
 const NEAR: u32 = 2000;
 
 /// How long each part takes to make, once its sender has all that it needs.
@@ -56,10 +58,11 @@ pub enum Growth {
     /// Where it is used (`tcp_is_cwnd_limited`): slow start, as Reno and CUBIC have it.
     #[default]
     Used,
-    /// Always, as with BBR (`bbr_set_cwnd`) where its gain leaves room; below four segments, it becomes four.
+    /// Always, as with BBR (`bbr_set_cwnd`) where its gain leaves room; below four segments, it
+    /// becomes four.
     Always,
-    /// As with BBR where its gain leaves no more room: while fewer than ten segments were acknowledged, and then up to so many
-    /// thousandths of what was within a round trip.
+    /// As with BBR where its gain leaves no more room: while fewer than ten segments were
+    /// acknowledged, and then up to so many thousandths of what was within a round trip.
     ToGain(u32),
 }
 
@@ -131,8 +134,8 @@ pub struct Timeline {
     /// The first record of the response is there; without TLS, its first segment. Absent without a
     /// response.
     pub ttfb: Option<Duration>,
-    /// All of the last response is there. Without a response, all of the request is; without either,
-    /// the handshake time.
+    /// All of the last response is there. Without a response, all of the request is; without
+    /// either, the handshake time.
     pub ttlb: Duration,
     /// The flights of both ends, in the order in which they begin.
     pub flights: Vec<Flight>,
@@ -152,18 +155,19 @@ pub struct Limit {
 /// What Linux does on some links that arithmetic does not follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// The three-way handshake takes a second or more, so both ends send their SYN again (`TCP_TIMEOUT_INIT`).
+    /// The three-way handshake takes a second or more, so both ends send their SYN again
+    /// (`TCP_TIMEOUT_INIT`).
     SynAgain,
-    /// Nothing is acknowledged for two round trips, so a segment is sent again that is still under way
-    /// (`tcp_send_loss_probe`).
+    /// Nothing is acknowledged for two round trips, so a segment is sent again that is still under
+    /// way (`tcp_send_loss_probe`).
     LossProbe,
-    /// Acknowledgements come one closely behind the other for half of a round trip, or later than they did, and so CUBIC ends slow
-    /// start before the window covers the path (`hystart_update`).
+    /// Acknowledgements come one closely behind the other for half of a round trip, or later than
+    /// they did, and so CUBIC ends slow start before the window covers the path (`hystart_update`).
     SlowStartEnd,
     /// A flight has more segments than the link's queue holds.
     QueueOverflow,
-    /// A flight has more segments than the receive buffer holds, and they come too fast for each to be read before the next: how wide the
-    /// window is then depends on how many are read at once.
+    /// A flight has more segments than the receive buffer holds, and they come too fast for each to
+    /// be read before the next: how wide the window is then depends on how many are read at once.
     ReadTogether,
     /// A client that has set its receive buffer has received several times as much.
     SmallBuffer,
@@ -254,7 +258,7 @@ impl Timeline {
     pub fn handshake_flights(&self) -> usize {
         self.flights
             .iter()
-            .filter(|flight| flight.sender == Side::Server && flight.start < self.handshake)
+            .filter(|flight| flight.sender == Server && flight.start < self.handshake)
             .count()
     }
 }
@@ -267,134 +271,27 @@ pub fn timeline(exchange: &Exchange, path: &Path) -> Timeline {
     walked(exchange, path, Memory::Flights).0
 }
 
-/// The same, with every packet in the order in which they leave: what [`timeline`] does not remember, so that those
-/// who walk a thousand times need not pay for it. Acknowledgements that would leave after the last byte is there are
-/// not among them.
+/// The same, with every packet in the order in which they leave: what [`timeline`] does not
+/// remember, so that those who walk a thousand times need not pay for it. Acknowledgements that
+/// would leave after the last byte is there are not among them.
 #[must_use]
 pub fn trace(exchange: &Exchange, path: &Path) -> (Timeline, Vec<Packet>) {
     walked(exchange, path, Memory::Packets)
 }
 
 fn walked(exchange: &Exchange, path: &Path, memory: Memory) -> (Timeline, Vec<Packet>) {
-    let Sent {
-        client_hello,
-        early,
-        hello_retry,
-        server,
-        client_finish,
-        tickets,
-        first,
-        each,
-        response,
-        requests,
-    } = Sent::of(exchange);
-    let compute = &path.compute;
-    let message = |sender, bytes, compute| Message {
-        sender,
-        bytes,
-        compute,
-        follows: Follows::All,
-        writes: Vec::new(),
-        begins: Begins::Apart,
-    };
-    let after = |message, bytes| Follows::Part { message, bytes };
-    use Side::{Client, Server};
-    let mut messages = vec![message(Client, client_hello, compute.client_hello)];
-    if let Some([request, second]) = hello_retry {
-        messages.extend([
-            message(Server, request, compute.server_flight),
-            message(Client, second, compute.client_hello),
-        ]);
-    }
-    let hello = messages.len() - 1;
-    let (flight, finish) = (hello + 1, hello + 2);
-    let request = client_finish + first;
-    messages.extend([
-        Message {
-            follows: match early {
-                0 => Follows::All,
-                // The server does not wait for the rest.
-                early => after(hello, client_hello.saturating_sub(early)),
-            },
-            writes: match &*server.writes {
-                [] | [_] => Vec::new(),
-                writes => writes.to_vec(),
-            },
-            ..message(Server, server.bytes, compute.server_flight)
-        },
-        Message {
-            // The client may not have sent all early data.
-            follows: after(flight, server.bytes),
-            ..message(Client, request, compute.client_finish)
-        },
-    ]);
-    let tickets = |compute| Message {
-        follows: after(finish, client_finish),
-        writes: tickets.writes.clone(),
-        ..message(Server, tickets.bytes, compute)
-    };
-    let answer = |request, request_bytes, compute| Message {
-        follows: after(request, request_bytes),
-        writes: response.writes.clone(),
-        ..message(Server, response.bytes, compute)
-    };
-    // The server answers a request that is early as a whole before it has the client's Finished.
-    let is_early = early > 0 && first == 0;
-    let first_response = if is_early {
-        // Nobody waits for the client's Finished, nor for the tickets.
-        messages.push(answer(hello, client_hello, compute.response));
-        messages.push(tickets(Duration::ZERO));
-        finish + 1
-    } else {
-        let tickets = tickets(compute.response);
-        let mut answer = answer(finish, request, Duration::ZERO);
-        if !tickets.writes.is_empty() && answer.writes.is_empty() {
-            // It does not go on with their last segment.
-            answer.writes.push(response.bytes);
-        }
-        if tickets.writes.is_empty() && tickets.bytes > 0 {
-            answer.begins = Begins::WithWhatWaits;
-        }
-        messages.extend([tickets, answer]);
-        finish + 2
-    };
-    let mut last_response = first_response;
-    for _ in 0..requests.later {
-        let request = messages.len();
-        messages.extend([
-            Message {
-                follows: after(last_response, response.bytes),
-                ..message(Client, each, requests.think)
-            },
-            answer(request, each, Duration::ZERO),
-        ]);
-        last_response = request + 1;
-    }
+    let sent = Sent::of(exchange);
+    let (messages, places) = sent.messages(&path.compute);
     let walk = tcp::walk(messages.clone(), path, memory, SlowStart::Endless);
     let other = walk
         .endless
         .iter()
         .any(Option::is_some)
         .then(|| tcp::walk(messages, path, Memory::Flights, SlowStart::Ends));
-    // The client reads a response after its own Finished. Without a response, the request comes last.
-    let times = |walk: &Walk| {
-        let handshake = walk.written(finish);
-        let ttfb = (response.bytes > 0).then(|| {
-            let first = walk.arrived(first_response, response.first);
-            first.max(handshake)
-        });
-        let ttlb = match (response.bytes, requests.body) {
-            (0, 0) => handshake,
-            (0, _) if is_early => walk.arrived(hello, client_hello),
-            (0, _) => walk.arrived(finish, request),
-            _ => walk.arrived(last_response, usize::MAX).max(handshake),
-        };
-        (handshake, ttfb, ttlb)
-    };
-    let (handshake, ttfb, ttlb) = times(&walk);
+    let (handshake, ttfb, ttlb) = sent.times(places, &walk);
     // Windows of CUBIC lie between those of both walks.
     let is_apart = other.is_some_and(|other| {
-        let (_, _, other) = times(&other);
+        let (_, _, other) = sent.times(places, &other);
         ttlb.abs_diff(other) > ttlb / NEAR
     });
     let [mut client, mut server] = [walk.client_limit, walk.server_limit];
@@ -407,7 +304,7 @@ fn walked(exchange: &Exchange, path: &Path, memory: Memory) -> (Timeline, Vec<Pa
         handshake,
         ttfb,
         ttlb,
-        limit: match (response.bytes, requests.body) {
+        limit: match (sent.response.bytes, sent.requests.body) {
             (0, 1..) => sooner(client, server),
             _ => client,
         },
@@ -473,24 +370,170 @@ impl Sent {
             requests,
         }
     }
+
+    /// What the ends write, in turn.
+    fn messages(&self, compute: &Compute) -> (Vec<Message>, Places) {
+        let mut messages = vec![message(Client, self.client_hello, compute.client_hello)];
+        if let Some([request, second]) = self.hello_retry {
+            messages.extend([
+                message(Server, request, compute.server_flight),
+                message(Client, second, compute.client_hello),
+            ]);
+        }
+        let hello = messages.len() - 1;
+        let (flight, finish) = (hello + 1, hello + 2);
+        messages.extend([
+            Message {
+                follows: match self.early {
+                    0 => Follows::All,
+                    // The server does not wait for the rest.
+                    early => after(hello, self.client_hello.saturating_sub(early)),
+                },
+                writes: match &*self.server.writes {
+                    [] | [_] => Vec::new(),
+                    writes => writes.to_vec(),
+                },
+                ..message(Server, self.server.bytes, compute.server_flight)
+            },
+            Message {
+                // The client may not have sent all early data.
+                follows: after(flight, self.server.bytes),
+                ..message(Client, self.finish_with_request(), compute.client_finish)
+            },
+        ]);
+        self.add_first_response(hello, compute, &mut messages);
+        let first_response = if self.is_early() {
+            finish + 1
+        } else {
+            finish + 2
+        };
+        let last_response = self.add_later_requests(first_response, &mut messages);
+        let places = Places {
+            hello,
+            finish,
+            first_response,
+            last_response,
+        };
+        (messages, places)
+    }
+
+    /// Tickets, and the response to the first request.
+    fn add_first_response(&self, hello: usize, compute: &Compute, messages: &mut Vec<Message>) {
+        let finish = hello + 2;
+        let tickets = |compute| Message {
+            follows: after(finish, self.client_finish),
+            writes: self.tickets.writes.clone(),
+            ..message(Server, self.tickets.bytes, compute)
+        };
+        if self.is_early() {
+            // Nobody waits for the client's Finished, nor for the tickets.
+            messages.push(self.answer(hello, self.client_hello, compute.response));
+            messages.push(tickets(Duration::ZERO));
+            return;
+        }
+        let tickets = tickets(compute.response);
+        let mut answer = self.answer(finish, self.finish_with_request(), Duration::ZERO);
+        if !tickets.writes.is_empty() && answer.writes.is_empty() {
+            // It does not go on with their last segment.
+            answer.writes.push(self.response.bytes);
+        }
+        if tickets.writes.is_empty() && tickets.bytes > 0 {
+            answer.begins = Begins::WithWhatWaits;
+        }
+        messages.extend([tickets, answer]);
+    }
+
+    /// The requests after the first one, each with its response. Returns the place of the last
+    /// response.
+    fn add_later_requests(&self, first_response: usize, messages: &mut Vec<Message>) -> usize {
+        let mut last_response = first_response;
+        for _ in 0..self.requests.later {
+            let request = messages.len();
+            messages.extend([
+                Message {
+                    follows: after(last_response, self.response.bytes),
+                    ..message(Client, self.each, self.requests.think)
+                },
+                self.answer(request, self.each, Duration::ZERO),
+            ]);
+            last_response = request + 1;
+        }
+        last_response
+    }
+
+    fn answer(&self, request: usize, request_bytes: usize, compute: Duration) -> Message {
+        Message {
+            follows: after(request, request_bytes),
+            writes: self.response.writes.clone(),
+            ..message(Server, self.response.bytes, compute)
+        }
+    }
+
+    /// Whether the server answers before it has the client's Finished: the request is early as a
+    /// whole.
+    fn is_early(&self) -> bool {
+        self.early > 0 && self.first == 0
+    }
+
+    /// The client's Finished, and what of the first request leaves with it.
+    fn finish_with_request(&self) -> usize {
+        self.client_finish + self.first
+    }
+
+    /// When the handshake is done, and when the response's first and last byte are there. The
+    /// client reads a response after its own Finished. Without a response, the request comes last.
+    fn times(&self, places: Places, walk: &Walk) -> (Duration, Option<Duration>, Duration) {
+        let handshake = walk.written(places.finish);
+        let ttfb = (self.response.bytes > 0).then(|| {
+            let first = walk.arrived(places.first_response, self.response.first);
+            first.max(handshake)
+        });
+        let ttlb = match (self.response.bytes, self.requests.body) {
+            (0, 0) => handshake,
+            (0, _) if self.is_early() => walk.arrived(places.hello, self.client_hello),
+            (0, _) => walk.arrived(places.finish, self.finish_with_request()),
+            _ => walk
+                .arrived(places.last_response, usize::MAX)
+                .max(handshake),
+        };
+        (handshake, ttfb, ttlb)
+    }
+}
+
+/// Places of messages among all of a connection.
+#[derive(Clone, Copy)]
+struct Places {
+    /// The ClientHello that the server answers with its flight.
+    hello: usize,
+    finish: usize,
+    first_response: usize,
+    last_response: usize,
+}
+
+/// A message that follows all before it, in one write of its own.
+fn message(sender: Side, bytes: usize, compute: Duration) -> Message {
+    Message {
+        sender,
+        bytes,
+        compute,
+        follows: Follows::All,
+        writes: Vec::new(),
+        begins: Begins::Apart,
+    }
+}
+
+fn after(message: usize, bytes: usize) -> Follows {
+    Follows::Part { message, bytes }
 }
 
 /// Walks through a plain TCP connection: a request of the client and a response of the server, in
 /// bytes.
 #[must_use]
 pub fn transfer(request: usize, response: usize, path: &Path) -> Timeline {
-    let message = |sender, bytes| Message {
-        sender,
-        bytes,
-        compute: Duration::ZERO,
-        follows: Follows::All,
-        writes: Vec::new(),
-        begins: Begins::Apart,
-    };
     let walk = tcp::walk(
         vec![
-            message(Side::Client, request),
-            message(Side::Server, response),
+            message(Client, request, Duration::ZERO),
+            message(Server, response, Duration::ZERO),
         ],
         path,
         Memory::Flights,

@@ -72,16 +72,16 @@ impl FromStr for Distribution {
     type Err = UnitError;
 
     fn from_str(text: &str) -> Result<Distribution, UnitError> {
-        let known = [
+        let all = [
             Distribution::Uniform,
             Distribution::Normal,
             Distribution::Pareto,
             Distribution::ParetoNormal,
         ];
-        match known.iter().find(|known| known.name() == text) {
-            Some(known) => Ok(known.clone()),
+        match all.iter().find(|one| one.name() == text) {
+            Some(one) => Ok(one.clone()),
             None => {
-                let names = known.iter().map(Distribution::name);
+                let names = all.iter().map(Distribution::name);
                 Err(UnknownName::new("jitter distribution", text, names).into())
             }
         }
@@ -94,7 +94,8 @@ impl fmt::Display for Distribution {
     }
 }
 
-/// How many quantiles the tables here have. They are on the heap, as a module for browsers would hold all their zeros.
+/// How many quantiles the tables here have. They are on the heap, as a module for browsers would
+/// hold all their zeros.
 pub(crate) const TABLE_SIZE: usize = 4096;
 
 /// `NETEM_DIST_SCALE`: what one standard deviation is in a table.

@@ -184,12 +184,12 @@ impl fmt::Display for Loss {
                     (loss_in_bad, Probability::ONE),
                     (loss_in_good, Probability::ZERO),
                 ];
-                let told = parameters
+                let given = parameters
                     .iter()
                     .rposition(|(parameter, usual)| parameter != usual)
                     .map_or(0, |last| last + 1);
                 let mut text = format!("{MODEL}:{to_bad}");
-                for (parameter, _) in parameters.iter().take(told) {
+                for (parameter, _) in parameters.iter().take(given) {
                     text.push_str(&format!("/{parameter}"));
                 }
                 f.pad(&text)

@@ -1,41 +1,42 @@
 //! Things that are chosen by name, and what to say of a name that is none.
 
 /// `did you mean "mbit"?` when a known word is near, else all of them.
-pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
     /// Half of the characters may differ.
     const ALIKE: f64 = 0.5;
-    let known: Vec<&str> = known.into_iter().collect();
+    let candidates: Vec<&str> = candidates.into_iter().collect();
     let word = word.to_ascii_lowercase();
     let likeness =
         |name: &str| strsim::normalized_damerau_levenshtein(&word, &name.to_ascii_lowercase());
-    let alike = (known.iter())
+    let alike = (candidates.iter())
         .map(|name| (likeness(name), name))
         .filter(|(likeness, _)| *likeness >= ALIKE)
         .max_by(|(a, _), (b, _)| a.total_cmp(b));
-    match (alike, &known[..]) {
+    match (alike, &candidates[..]) {
         (Some((_, nearest)), _) => format!("did you mean {nearest:?}?"),
         (None, []) => "there is none".to_owned(),
         (None, [name]) => format!("use {name:?}"),
-        (None, _) => format!("use one of {}", known.join(", ")),
+        (None, _) => format!("use one of {}", candidates.join(", ")),
     }
 }
 
-/// Whether a character moves a terminal's cursor, changes its colours or turns the direction of what follows, and is
-/// not seen itself.
+/// Whether a character moves a terminal's cursor, changes its colours or turns the direction of
+/// what follows, and is not seen itself.
 #[must_use]
 pub fn is_hidden(c: char) -> bool {
     let turns = matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     c.is_control() || turns || matches!(c, '\u{2028}' | '\u{2029}')
 }
 
-/// A text of somebody else, with its hidden characters told by their numbers.
+/// A text of somebody else, with the numbers of hidden characters in their places.
 #[must_use]
 pub fn visible(text: &str) -> String {
     let mut out = String::new();
     for c in text.chars() {
-        match is_hidden(c) {
-            true => out.extend(c.escape_unicode()),
-            false => out.push(c),
+        if is_hidden(c) {
+            out.extend(c.escape_unicode());
+        } else {
+            out.push(c);
         }
     }
     out
@@ -83,21 +84,22 @@ pub struct UnknownName {
 }
 
 impl UnknownName {
-    /// The error of a `text` that is none of the `known` names of a `kind`.
+    /// The error of a `text` that is none of the `candidates`, names of a `kind`.
     pub fn new<'a>(
         kind: &'static str,
         text: &str,
-        known: impl IntoIterator<Item = &'a str>,
+        candidates: impl IntoIterator<Item = &'a str>,
     ) -> UnknownName {
         UnknownName {
             kind,
             text: text.to_owned(),
-            hint: nearest(text, known),
+            hint: nearest(text, candidates),
         }
     }
 }
 
-/// Names the variants of an enum, which is then written by them, and read if it says what they name.
+/// Names the variants of an enum, which is then written by them, and read if it says what they
+/// name.
 ///
 /// ```
 /// #[derive(Clone, Copy, Debug, PartialEq)]

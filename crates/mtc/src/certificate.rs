@@ -1,5 +1,5 @@
-//! Certificates: those of servers, whose signature is a proof, and those that describe CAs (sections 5.5
-//! and 6).
+//! Certificates: those of servers, whose signature is a proof, and those that describe CAs
+//! (sections 5.5 and 6).
 
 use std::ops::RangeInclusive;
 
@@ -73,7 +73,8 @@ impl<'a> Certificate<'a> {
     ///
     /// # Errors
     ///
-    /// If it is no Merkle Tree Certificate of this draft, or its DER is not as strict as it should be.
+    /// If it is no Merkle Tree Certificate of this draft, or its DER is not as strict as it should
+    /// be.
     pub fn parse(bytes: &'a [u8]) -> Result<Certificate<'a>, CertificateError> {
         let [to_be_signed, algorithm, signature] = parts(bytes)?;
         let mut elements = Elements::new(to_be_signed.content);
@@ -187,7 +188,7 @@ impl<'a> Certificate<'a> {
 
     /// Whether it has an extension that is critical and that nobody here knows.
     pub(crate) fn has_unknown_critical(&self) -> bool {
-        const KNOWN: [&[u8]; 5] = [
+        const SUPPORTED: [&[u8]; 5] = [
             oid::KEY_USAGE,
             oid::ALTERNATIVE_NAME,
             oid::BASIC_CONSTRAINTS,
@@ -195,7 +196,7 @@ impl<'a> Certificate<'a> {
             oid::EXTENDED_KEY_USAGE,
         ];
         let mut extensions = extensions(self.fields.tail).unwrap_or_default().into_iter();
-        extensions.any(|extension| extension.critical && !KNOWN.contains(&extension.oid))
+        extensions.any(|extension| extension.critical && !SUPPORTED.contains(&extension.oid))
     }
 }
 
@@ -236,9 +237,10 @@ fn check_algorithm(
         return Err(CertificateError::Algorithm);
     }
     of_field("the algorithm", elements.finish())?;
-    match inside.whole == outside.whole {
-        true => Ok(()),
-        false => Err(CertificateError::Algorithms),
+    if inside.whole == outside.whole {
+        Ok(())
+    } else {
+        Err(CertificateError::Algorithms)
     }
 }
 
@@ -388,8 +390,8 @@ fn authority_extension(tail: &[u8]) -> Result<AuthorityExtension, CertificateErr
     if of_field("the key usage", may_certify(usage.value))? == Role::Other {
         return Err(missing("its key is not for certificates"));
     }
-    let known = [oid::BASIC_CONSTRAINTS, oid::KEY_USAGE, oid::AUTHORITY];
-    if (extensions.iter()).any(|one| one.critical && !known.contains(&one.oid)) {
+    let supported = [oid::BASIC_CONSTRAINTS, oid::KEY_USAGE, oid::AUTHORITY];
+    if (extensions.iter()).any(|one| one.critical && !supported.contains(&one.oid)) {
         return Err(missing("it has a critical extension that is not known"));
     }
     let authority = find(oid::AUTHORITY).ok_or(missing("it does not say so"))?;
@@ -430,9 +432,10 @@ fn is_authority(value: &[u8]) -> Result<Role, DerError> {
     let mut outer = Elements::new(value);
     let mut constraints = outer.inside(der::SEQUENCE)?;
     outer.finish()?;
-    let role = match constraints.flag()? {
-        true => Role::Authority,
-        false => Role::Other,
+    let role = if constraints.flag()? {
+        Role::Authority
+    } else {
+        Role::Other
     };
     constraints.optional(der::INTEGER)?;
     constraints.finish()?;
@@ -460,9 +463,10 @@ fn prefix_url(tail: &[u8]) -> Result<Option<String>, DerError> {
     let mut outer = Elements::new(extension.value);
     let text = outer.content(IA5_STRING)?;
     outer.finish()?;
-    match text.is_ascii() {
-        true => Ok(Some(String::from_utf8_lossy(text).into_owned())),
-        false => Err(DerError::Form),
+    if text.is_ascii() {
+        Ok(Some(String::from_utf8_lossy(text).into_owned()))
+    } else {
+        Err(DerError::Form)
     }
 }
 

@@ -1,5 +1,5 @@
-//! As much of DER (X.690) as certificates need, read strictly: one byte of tag, definite lengths in as few
-//! bytes as possible, nothing left over.
+//! As much of DER (X.690) as certificates need, read strictly: one byte of tag, definite lengths in
+//! as few bytes as possible, nothing left over.
 
 use std::fmt;
 
@@ -31,7 +31,8 @@ pub enum DerError {
     /// It ends too early.
     #[error("it is cut short")]
     Short,
-    /// A length is not in as few bytes as possible, or not definite, or there is a tag of several bytes.
+    /// A length is not in as few bytes as possible, or not definite, or there is a tag of several
+    /// bytes.
     #[error("it is no DER")]
     Form,
     /// Another element should stand here.
@@ -162,9 +163,10 @@ impl<'a> Elements<'a> {
 
     /// The next element, if it has this tag.
     pub(crate) fn optional(&mut self, tag: u8) -> Result<Option<Element<'a>>, DerError> {
-        match self.tag() == Some(tag) {
-            true => self.any().map(Some),
-            false => Ok(None),
+        if self.tag() == Some(tag) {
+            self.any().map(Some)
+        } else {
+            Ok(None)
         }
     }
 

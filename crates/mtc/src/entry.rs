@@ -218,9 +218,10 @@ pub(crate) fn check_extensions(list: &[u8]) -> Result<(), EntryError> {
 
 pub(crate) fn version<'a>(elements: &mut Elements<'a>) -> Result<&'a [u8], EntryError> {
     let version = of_field("the version", elements.element(der::explicit(0)))?;
-    match version.whole == VERSION_3 {
-        true => Ok(version.whole),
-        false => Err(EntryError::Version),
+    if version.whole == VERSION_3 {
+        Ok(version.whole)
+    } else {
+        Err(EntryError::Version)
     }
 }
 
@@ -346,9 +347,10 @@ pub(crate) fn check_tail(tail: &[u8]) -> Result<(), EntryError> {
     let extensions = of_field("an extension", extensions(tail))?;
     let twice = (extensions.iter().enumerate())
         .any(|(at, one)| extensions[..at].iter().any(|other| other.oid == one.oid));
-    match twice {
-        true => Err(EntryError::Twice),
-        false => Ok(()),
+    if twice {
+        Err(EntryError::Twice)
+    } else {
+        Ok(())
     }
 }
 
@@ -387,11 +389,13 @@ pub struct Request<'a> {
 }
 
 impl Request<'_> {
-    /// The entry by which the CA certifies it. The subject is empty, and its names are the alternative ones.
+    /// The entry by which the CA certifies it. The subject is empty, and its names are the
+    /// alternative ones.
     ///
     /// # Errors
     ///
-    /// If a name can't be in a certificate, the key is no SubjectPublicKeyInfo, or it gets too long.
+    /// If a name can't be in a certificate, the key is no SubjectPublicKeyInfo, or it gets too
+    /// long.
     pub fn entry(&self, ca: &TrustAnchorId) -> Result<Vec<u8>, EntryError> {
         self.check_names()?;
         let algorithm = key_algorithm(self.key)?;
@@ -455,8 +459,9 @@ impl Request<'_> {
 
 pub(crate) const DNS_NAME: u8 = der::implicit(2);
 
-/// Checks that a text can be the name of a host in a certificate: labels of letters, digits, hyphens and underscores,
-/// the first perhaps an asterisk (RFC 1123, section 2.1, and RFC 6125, section 6.4.3).
+/// Checks that a text can be the name of a host in a certificate: labels of letters, digits,
+/// hyphens and underscores, the first perhaps an asterisk (RFC 1123, section 2.1, and RFC 6125,
+/// section 6.4.3).
 fn check_host(name: &str) -> Result<(), &'static str> {
     let host = name.strip_prefix("*.").unwrap_or(name);
     let in_label = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';

@@ -88,8 +88,8 @@ impl TrustAnchorId {
         }
     }
 
-    /// Below the number that is for examples (RFC 5612): `32473.1.2` of 1 and 2. Each is below 128, of which the
-    /// lowest bits are taken.
+    /// Below the number that is for examples (RFC 5612): `32473.1.2` of 1 and 2. Each is below 128,
+    /// of which the lowest bits are taken.
     pub fn of_example(numbers: [u8; 2]) -> TrustAnchorId {
         let [first, second] = numbers.map(|number| number & 0x7f);
         TrustAnchorId {
@@ -117,7 +117,8 @@ impl TrustAnchorId {
         std::iter::from_fn(move || number(&mut rest))
     }
 
-    /// The name of a log or a cosigner in checkpoints and in what is cosigned (section 5.3.1 of the draft).
+    /// The name of a log or a cosigner in checkpoints and in what is cosigned (section 5.3.1 of the
+    /// draft).
     pub fn origin(&self) -> String {
         format!("oid/1.3.6.1.4.1.{self}")
     }
@@ -233,7 +234,8 @@ impl LogId {
     ///
     /// # Errors
     ///
-    /// If the CA's identifier is so long that identifiers of its logs and landmarks would be too long.
+    /// If the CA's identifier is so long that identifiers of its logs and landmarks would be too
+    /// long.
     pub fn new(ca: TrustAnchorId, number: LogNumber) -> Result<LogId, IdError> {
         let id = ca.child(&[0, number.get().into()])?;
         // Landmarks have one more number, below 2^48.
@@ -478,8 +480,8 @@ impl Properties {
     pub const PEM_LABEL: &'static str = "CERTIFICATE PROPERTIES";
 
     /// Whether a client which sends these identifiers accepts the certificate.
-    pub fn matches(&self, asked: &TrustAnchorId) -> bool {
-        self.id.as_ref() == Some(asked) || self.groups.iter().any(|group| group.matches(asked))
+    pub fn matches(&self, id: &TrustAnchorId) -> bool {
+        self.id.as_ref() == Some(id) || self.groups.iter().any(|group| group.matches(id))
     }
 
     /// The list as bytes.

@@ -1,5 +1,5 @@
-//! Landmarks: sizes of a log at which clients know its subtrees beforehand (section 6.4.1), and the document
-//! that tells of them (section 6.4.3).
+//! Landmarks: sizes of a log at which clients know its subtrees beforehand (section 6.4.1), and the
+//! document that tells of them (section 6.4.3).
 
 use std::fmt;
 
@@ -29,7 +29,7 @@ impl Landmark {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Landmarks {
     /// The oldest first; never empty.
-    known: Vec<Landmark>,
+    all: Vec<Landmark>,
 }
 
 /// A landmark that can't follow.
@@ -98,7 +98,7 @@ const ZERO: Landmark = Landmark {
 
 impl Default for Landmarks {
     fn default() -> Landmarks {
-        Landmarks { known: vec![ZERO] }
+        Landmarks { all: vec![ZERO] }
     }
 }
 
@@ -110,12 +110,12 @@ impl Landmarks {
 
     /// The newest.
     pub fn latest(&self) -> Landmark {
-        self.known.last().copied().unwrap_or(ZERO)
+        self.all.last().copied().unwrap_or(ZERO)
     }
 
-    /// All that are known, the oldest first.
-    pub fn known(&self) -> &[Landmark] {
-        &self.known
+    /// All of them, the oldest first.
+    pub fn all(&self) -> &[Landmark] {
+        &self.all
     }
 
     /// Adds one. No certificate among the entries may hold after `expiry`.
@@ -140,28 +140,29 @@ impl Landmarks {
             size,
             expiry,
         };
-        self.known.push(landmark);
+        self.all.push(landmark);
         Ok(landmark)
     }
 
     /// The landmark that a certificate of the entry is relative to: the first with the entry.
     pub fn covering(&self, index: u64) -> Option<Landmark> {
-        let at = (self.known).partition_point(|landmark| landmark.size <= index);
+        let at = (self.all).partition_point(|landmark| landmark.size <= index);
         // The one before it must be known for its subtrees.
         at.checked_sub(1)?;
-        self.known.get(at).copied()
+        self.all.get(at).copied()
     }
 
-    /// The subtrees of a landmark, which cover what has come since the one before it. `None` if either is not
-    /// known; the empty log has none.
+    /// The subtrees of a landmark, which cover what has come since the one before it. `None` if
+    /// either is not known; the empty log has none.
     pub fn subtrees(&self, number: u64) -> Option<[Subtree; 2]> {
-        let first = self.known.first()?.number;
+        let first = self.all.first()?.number;
         let at = usize::try_from(number.checked_sub(first)?).ok()?;
-        let before = self.known.get(at.checked_sub(1)?)?;
-        Some(Subtree::cover(before.size..self.known.get(at)?.size))
+        let before = self.all.get(at.checked_sub(1)?)?;
+        Some(Subtree::cover(before.size..self.all.get(at)?.size))
     }
 
-    /// The landmark of which the entry's certificate is relative to, and the subtree with the entry.
+    /// The landmark of which the entry's certificate is relative to, and the subtree with the
+    /// entry.
     pub fn subtree_of(&self, index: u64) -> Option<(Landmark, Subtree)> {
         let landmark = self.covering(index)?;
         let mut subtrees = self.subtrees(landmark.number)?.into_iter();
@@ -169,22 +170,22 @@ impl Landmarks {
         Some((landmark, subtree))
     }
 
-    /// Those that are of use at a time, the oldest first, and at most `limit`: if there are more, the oldest,
-    /// which the most certificates are relative to. `None` if the document begins with one that is of use, so
-    /// that its subtrees are not known.
+    /// Those that are of use at a time, the oldest first, and at most `limit`: if there are more,
+    /// the oldest, which the most certificates are relative to. `None` if the document begins with
+    /// one that is of use, so that its subtrees are not known.
     pub fn active(&self, now: UnixTime, limit: usize) -> Option<&[Landmark]> {
-        let first = (self.known).partition_point(|landmark| !landmark.is_active(now));
+        let first = (self.all).partition_point(|landmark| !landmark.is_active(now));
         if first == 0 {
             return None;
         }
-        let active = &self.known[first..];
+        let active = &self.all[first..];
         Some(&active[..active.len().min(limit)])
     }
 
     /// Forgets those that are of no use any more, but the latest of them.
     pub fn forget_before(&mut self, now: UnixTime) {
-        let first = (self.known).partition_point(|landmark| !landmark.is_active(now));
-        self.known.drain(..first.saturating_sub(1));
+        let first = (self.all).partition_point(|landmark| !landmark.is_active(now));
+        self.all.drain(..first.saturating_sub(1));
     }
 
     /// Reads the published document.
@@ -193,7 +194,7 @@ impl Landmarks {
     ///
     /// If anything is not as it should be. All of it is refused then.
     pub fn parse(document: &str) -> Result<Landmarks, DocumentError> {
-        let mut known: Vec<Landmark> = Vec::new();
+        let mut all: Vec<Landmark> = Vec::new();
         let mut latest = None;
         let mut line = 0;
         for text in document.split_inclusive('\n') {
@@ -205,18 +206,18 @@ impl Landmarks {
             match latest {
                 None => latest = Some(number(text).map_err(at)?),
                 Some(latest) => {
-                    let landmark = body_line(text, latest, known.last()).map_err(at)?;
-                    known.push(landmark);
+                    let landmark = body_line(text, latest, all.last()).map_err(at)?;
+                    all.push(landmark);
                 }
             }
         }
-        if known.is_empty() {
+        if all.is_empty() {
             let problem = DocumentProblem::None;
             let line = line + 1;
             return Err(DocumentError { line, problem });
         }
-        known.reverse();
-        Ok(Landmarks { known })
+        all.reverse();
+        Ok(Landmarks { all })
     }
 }
 
@@ -272,7 +273,7 @@ fn body_line(
 impl fmt::Display for Landmarks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}", self.latest().number)?;
-        for landmark in self.known.iter().rev() {
+        for landmark in self.all.iter().rev() {
             writeln!(f, "{} {}", landmark.size, landmark.expiry.0)?;
         }
         Ok(())

@@ -1,10 +1,10 @@
-//! An issuance log in a folder, as c2sp.org/mtc-tlog has it: a checkpoint, tiles, bundles of entries and
-//! landmarks, which any web server can serve.
+//! An issuance log in a folder, as c2sp.org/mtc-tlog has it: a checkpoint, tiles, bundles of
+//! entries and landmarks, which any web server can serve.
 //!
-//! A batch of entries is acknowledged once it is on the disk: first its tiles and bundles, in files that no
-//! earlier size of the log is read from, then `.tree`, which tells the size that holds. Whatever is cut off
-//! between leaves the log as it was, or with the whole batch. Signatures come after that, so that nothing is
-//! ever signed of a log that could turn out another one.
+//! A batch of entries is acknowledged once it is on the disk: first its tiles and bundles, in files
+//! that no earlier size of the log is read from, then `.tree`, which tells the size that holds.
+//! Whatever is cut off between leaves the log as it was, or with the whole batch. Signatures come
+//! after that, so that nothing is ever signed of a log that could turn out another one.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, TryLockError};
@@ -104,8 +104,8 @@ struct RealDisk;
 impl Disk for RealDisk {
     fn put(&mut self, folder: &Path, files: &[(PathBuf, Vec<u8>)]) -> io::Result<()> {
         let mut folders = BTreeSet::new();
-        // As many as may be open at once. All are written before the first is waited for, so that the disk can
-        // take them together.
+        // As many as may be open at once. All are written before the first is waited for, so that
+        // the disk can take them together.
         for files in files.chunks(TILE) {
             let mut open = Vec::with_capacity(files.len());
             for (path, content) in files {
@@ -164,8 +164,8 @@ pub struct Log {
     _lock: File,
 }
 
-/// A log in a folder, as it was when it was opened, for anyone who may read it: whoever adds to it meanwhile is in
-/// nobody's way.
+/// A log in a folder, as it was when it was opened, for anyone who may read it: whoever adds to it
+/// meanwhile is in nobody's way.
 #[derive(Debug)]
 pub struct LogReader {
     id: LogId,
@@ -261,8 +261,8 @@ impl Log {
         Ok(note)
     }
 
-    /// Makes the published size a landmark, publishes that, and forgets those before that are of no use any more.
-    /// No certificate among the entries may hold after `expiry`.
+    /// Makes the published size a landmark, publishes that, and forgets those before that are of no
+    /// use any more. No certificate among the entries may hold after `expiry`.
     ///
     /// # Errors
     ///
@@ -302,8 +302,8 @@ impl LogReader {
     /// If it can't be read, or its files are not what it wrote.
     pub fn open(id: LogId, folder: &Path) -> Result<LogReader, LogError> {
         loop {
-            // A landmark's size was published, and a published size is in `.tree`: in this order, what has grown
-            // between two of them goes together.
+            // A landmark's size was published, and a published size is in `.tree`: in this order,
+            // what has grown between two of them goes together.
             let landmarks = read_text(&folder.join(LANDMARKS))?;
             let checkpoint = read_text(&folder.join(CHECKPOINT))?;
             let state = read_text(&folder.join(STATE))?;
@@ -368,7 +368,8 @@ impl LogReader {
         found.unwrap_or(Err(LogError::NoEntry { index, size }))
     }
 
-    /// The bytes of entries, one after the other, as far as there are any. Each bundle is read once.
+    /// The bytes of entries, one after the other, as far as there are any. Each bundle is read
+    /// once.
     pub fn entries(&self, range: Range<u64>) -> impl Iterator<Item = Result<Vec<u8>, LogError>> {
         let Range { start, end } = range;
         let end = end.min(self.size());
@@ -392,12 +393,13 @@ impl LogReader {
     fn bundle(&self, number: u64) -> Result<Vec<Vec<u8>>, LogError> {
         let full = self.size() / TILE as u64;
         let path = self.folder.join(bundle_path(number, TILE));
-        let (bundle, expected) = match number == full {
-            true => (
+        let (bundle, expected) = if number == full {
+            (
                 self.edge.bundle.clone(),
                 (self.size() % TILE as u64) as usize,
-            ),
-            false => (read(&path)?, TILE),
+            )
+        } else {
+            (read(&path)?, TILE)
         };
         let entries: Option<Vec<Vec<u8>>> = bundled(&bundle)
             .map(|entry| entry.map(<[u8]>::to_owned))
@@ -407,8 +409,8 @@ impl LogReader {
             .ok_or_else(|| damaged(&path, "it has not as many entries as it should"))
     }
 
-    /// Reads all entries, and checks that each full file is what they make. The others were checked when the log
-    /// was opened.
+    /// Reads all entries, and checks that each full file is what they make. The others were checked
+    /// when the log was opened.
     ///
     /// # Errors
     ///
@@ -427,14 +429,16 @@ impl LogReader {
                 }
             }
         }
-        // What is above the leaves comes from full tiles alone, and that of the edge is known to be right.
+        // What is above the leaves comes from full tiles alone, and that of the edge is known to be
+        // right.
         let above = |edge: &Edge| -> Vec<HashValue> {
             let tiles = edge.tiles.iter().skip(1);
             tiles.flatten().copied().collect()
         };
-        match above(&edge) == above(&self.edge) {
-            true => Ok(()),
-            false => Err(damaged(&self.folder, "the entries are of another log")),
+        if above(&edge) == above(&self.edge) {
+            Ok(())
+        } else {
+            Err(damaged(&self.folder, "the entries are of another log"))
         }
     }
 
@@ -531,13 +535,12 @@ impl Nodes for LogReader {
         let first = index << above;
         let (tile, place) = (first / TILE as u64, (first % TILE as u64) as usize);
         let full;
-        let hashes = match tile == (size >> (TILE_LEVELS * row)) / TILE as u64 {
-            true => self.edge.tiles.get(row as usize),
-            false => {
-                let path = self.folder.join(tile_path(row, tile, TILE));
-                full = hashes(&path, TILE)?;
-                Some(&full)
-            }
+        let hashes = if tile == (size >> (TILE_LEVELS * row)) / TILE as u64 {
+            self.edge.tiles.get(row as usize)
+        } else {
+            let path = self.folder.join(tile_path(row, tile, TILE));
+            full = hashes(&path, TILE)?;
+            Some(&full)
         };
         let hashes = hashes.and_then(|hashes| hashes.get(place..place + (1 << above)));
         hashes.map(full_tree).ok_or(no_entry)
@@ -678,9 +681,10 @@ fn bundled(mut bundle: &[u8]) -> impl Iterator<Item = Option<&[u8]>> {
 fn hashes(path: &Path, width: usize) -> Result<Vec<HashValue>, LogError> {
     let content = read(path)?;
     let (hashes, rest) = content.as_chunks();
-    match rest.is_empty() && hashes.len() == width {
-        true => Ok(hashes.iter().copied().map(HashValue).collect()),
-        false => Err(damaged(path, "it has not as many hashes as it should")),
+    if rest.is_empty() && hashes.len() == width {
+        Ok(hashes.iter().copied().map(HashValue).collect())
+    } else {
+        Err(damaged(path, "it has not as many hashes as it should"))
     }
 }
 

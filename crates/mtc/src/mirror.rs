@@ -1,4 +1,5 @@
-//! A second cosigner in the same process: it signs what is consistent with all that it has signed before.
+//! A second cosigner in the same process: it signs what is consistent with all that it has signed
+//! before.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +27,7 @@ pub enum MirrorError {
         log: String,
         /// As many as it had.
         seen: u64,
-        /// As many as it is said to have.
+        /// As many as it is claimed to have.
         size: u64,
     },
     /// The subtree is beyond what was seen.

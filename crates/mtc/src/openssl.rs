@@ -25,12 +25,12 @@ pub enum KeyError {
     #[error("the key is none of {}", names())]
     Algorithm,
     /// It is of another algorithm than its certificate says.
-    #[error("the key is of {found}, and the certificate says {said}")]
+    #[error("the key is of {found}, and the certificate says {stated}")]
     Other {
         /// What it is of.
         found: SignatureAlgorithm,
-        /// What is said.
-        said: SignatureAlgorithm,
+        /// What the certificate states.
+        stated: SignatureAlgorithm,
     },
 }
 
@@ -217,10 +217,11 @@ impl TrustedAuthority {
     /// If its key is none, or of another algorithm than it says.
     pub fn of_certificate(certificate: &CaCertificate) -> Result<TrustedAuthority, KeyError> {
         let key = PublicKey::from_der(&certificate.key)?;
-        let (found, said) = (key.algorithm, certificate.algorithm);
-        match found == said {
-            true => Ok(TrustedAuthority::of(certificate, Box::new(key))),
-            false => Err(KeyError::Other { found, said }),
+        let (found, stated) = (key.algorithm, certificate.algorithm);
+        if found == stated {
+            Ok(TrustedAuthority::of(certificate, Box::new(key)))
+        } else {
+            Err(KeyError::Other { found, stated })
         }
     }
 }

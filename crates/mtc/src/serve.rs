@@ -1,6 +1,7 @@
-//! Answers requests for the files of logs, over HTTP/1.1 (RFC 9112): whoever has a socket sends what comes out
-//! of here and closes. There is no other method than GET, and no way out of the folder. Tiles and bundles are served once the
-//! checkpoint covers them: what a batch that was cut has left behind gets other bytes later, and clients keep tiles for ever.
+//! Answers requests for the files of logs, over HTTP/1.1 (RFC 9112): whoever has a socket sends
+//! what comes out of here and closes. There is no other method than GET, and no way out of the
+//! folder. Tiles and bundles are served once the checkpoint covers them: what a batch that was cut
+//! has left behind gets other bytes later, and clients keep tiles for ever.
 
 use std::fs::File;
 use std::io::Read;
@@ -54,7 +55,8 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// The whole response, from a folder with logs under their numbers. An unfinished request has none.
+    /// The whole response, from a folder with logs under their numbers. An unfinished request has
+    /// none.
     pub fn response(self, folder: &Path) -> Option<Vec<u8>> {
         match self {
             Request::Unfinished => None,
@@ -111,7 +113,8 @@ fn is_covered(folder: &Path, path: &Path) -> bool {
     covered().unwrap_or(false)
 }
 
-/// The number and the width of a tile, as its path tells them: `x001/x234/067`, or `x001/x234/067.p/8` of a partial one.
+/// The number and the width of a tile, as its path tells them: `x001/x234/067`, or
+/// `x001/x234/067.p/8` of a partial one.
 fn tile(place: &[&str]) -> Option<(u64, u64)> {
     let (place, width) = match place {
         [place @ .., last, width] if last.ends_with(".p") => {
@@ -135,7 +138,8 @@ fn tile(place: &[&str]) -> Option<(u64, u64)> {
     (!place.is_empty()).then_some((number, width))
 }
 
-/// The content of a folder's file, if it is a regular one, not too long, and there is no symbolic link on the way to it.
+/// The content of a folder's file, if it is a regular one, not too long, and there is no symbolic
+/// link on the way to it.
 fn read(folder: &Path, path: &Path) -> std::io::Result<Option<Vec<u8>>> {
     let folder = folder.canonicalize()?;
     let file = folder.join(path);
@@ -149,9 +153,10 @@ fn read(folder: &Path, path: &Path) -> std::io::Result<Option<Vec<u8>>> {
 }
 
 fn content_type(path: &Path) -> &'static str {
-    match path.components().any(|part| part.as_os_str() == "tile") {
-        true => "application/octet-stream",
-        false => "text/plain; charset=utf-8",
+    if path.components().any(|part| part.as_os_str() == "tile") {
+        "application/octet-stream"
+    } else {
+        "text/plain; charset=utf-8"
     }
 }
 

@@ -1,7 +1,8 @@
-//! Subtrees of a log: which there are, their hashes, and proofs about them (section 4 of the draft).
+//! Subtrees of a log: which there are, their hashes, and proofs about them (section 4 of the
+//! draft).
 //!
-//! Nothing here holds a tree. Whatever can tell the hashes of full nodes is [`Nodes`]: a tree in memory,
-//! tiles on a disk, tiles that were fetched.
+//! Nothing here holds a tree. Whatever can tell the hashes of full nodes is [`Nodes`]: a tree in
+//! memory, tiles on a disk, tiles that were fetched.
 
 use std::fmt;
 use std::ops::Range;
@@ -13,8 +14,8 @@ pub trait Nodes {
     /// Why a node can't be had.
     type Error;
 
-    /// The hash of the entries from `index << level` to before `(index + 1) << level`, all of which the
-    /// tree must have.
+    /// The hash of the entries from `index << level` to before `(index + 1) << level`, all of which
+    /// the tree must have.
     ///
     /// # Errors
     ///
@@ -22,8 +23,8 @@ pub trait Nodes {
     fn node(&self, level: u32, index: u64) -> Result<HashValue, Self::Error>;
 }
 
-/// An interval of entries that is a Merkle tree of its own and stands well in the larger one: its start is a
-/// multiple of its size, rounded up to a power of two. It may be empty.
+/// An interval of entries that is a Merkle tree of its own and stands well in the larger one: its
+/// start is a multiple of its size, rounded up to a power of two. It may be empty.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Subtree {
     start: u64,
@@ -93,9 +94,10 @@ impl Subtree {
             let step = size.checked_next_power_of_two();
             step.map_or(start == 0, |step| start & (step - 1) == 0)
         });
-        match valid {
-            true => Ok(Subtree { start, end }),
-            false => Err(NoSubtree { start, end }),
+        if valid {
+            Ok(Subtree { start, end })
+        } else {
+            Err(NoSubtree { start, end })
         }
     }
 
@@ -107,9 +109,9 @@ impl Subtree {
         }
     }
 
-    /// The two subtrees, side by side, that cover an interval (section 4.5): they end with it, and what they
-    /// have before it is less than half of the first. Either may be empty. An interval that ends before
-    /// it starts is taken for an empty one.
+    /// The two subtrees, side by side, that cover an interval (section 4.5): they end with it, and
+    /// what they have before it is less than half of the first. Either may be empty. An interval
+    /// that ends before it starts is taken for an empty one.
     pub fn cover(interval: Range<u64>) -> [Subtree; 2] {
         let Range { start, end } = interval;
         let end = end.max(start);
@@ -177,7 +179,8 @@ impl Subtree {
         Ok(hash.unwrap_or_else(HashValue::empty))
     }
 
-    /// The proof that it has the entry `index`: the hashes beside its way up. An entry outside has none.
+    /// The proof that it has the entry `index`: the hashes beside its way up. An entry outside has
+    /// none.
     ///
     /// # Errors
     ///
@@ -257,8 +260,8 @@ impl Subtree {
         }
     }
 
-    /// The proof that it is a part of the tree of `size` entries (section 4.4.1). One that is no part has
-    /// none.
+    /// The proof that it is a part of the tree of `size` entries (section 4.4.1). One that is no
+    /// part has none.
     ///
     /// # Errors
     ///
@@ -304,8 +307,8 @@ impl Subtree {
         Ok(proof)
     }
 
-    /// Checks that it, with the hash `own`, is a part of the tree of `size` entries with the hash `root`
-    /// (section 4.4.3).
+    /// Checks that it, with the hash `own`, is a part of the tree of `size` entries with the hash
+    /// `root` (section 4.4.3).
     ///
     /// # Errors
     ///
@@ -331,11 +334,11 @@ impl Subtree {
             };
         }
         let (mut first, mut last, mut edge) = (self.start, self.end - 1, size - 1);
-        let levels = match last == edge {
-            true => u64::BITS - (first ^ last).leading_zeros(),
-            false => last
-                .trailing_ones()
-                .min(u64::BITS - (first ^ last).leading_zeros()),
+        let levels = if last == edge {
+            u64::BITS - (first ^ last).leading_zeros()
+        } else {
+            last.trailing_ones()
+                .min(u64::BITS - (first ^ last).leading_zeros())
         };
         let down = |value: u64, levels| value.checked_shr(levels).unwrap_or(0);
         (first, last, edge) = (down(first, levels), down(last, levels), down(edge, levels));
@@ -369,9 +372,10 @@ impl Subtree {
 }
 
 fn same(found: HashValue, expected: HashValue) -> Result<(), ProofError> {
-    match found == expected {
-        true => Ok(()),
-        false => Err(ProofError::Differs { found, expected }),
+    if found == expected {
+        Ok(())
+    } else {
+        Err(ProofError::Differs { found, expected })
     }
 }
 

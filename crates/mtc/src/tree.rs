@@ -80,8 +80,9 @@ impl Nodes for Tree {
     }
 }
 
-/// A tree of any size in which a few entries are real; the hashes of all others follow from a seed. Proofs
-/// of the real ones are as long, and verified with as much work, as in a tree whose entries all are.
+/// A tree of any size in which a few entries are real; the hashes of all others follow from a seed.
+/// Proofs of the real ones are as long, and verified with as much work, as in a tree whose entries
+/// all are.
 #[derive(Clone, Debug)]
 pub struct SparseTree {
     seed: u64,
@@ -117,13 +118,14 @@ impl SparseTree {
 
     fn check(&self, level: u32, index: u64) -> Result<(), NoNode> {
         let last = self.size.checked_shr(level).unwrap_or(0);
-        match index < last {
-            true => Ok(()),
-            false => Err(NoNode {
+        if index < last {
+            Ok(())
+        } else {
+            Err(NoNode {
                 level,
                 index,
                 size: self.size,
-            }),
+            })
         }
     }
 

@@ -57,7 +57,8 @@ pub enum Refusal {
         /// Which subtree.
         subtree: Subtree,
     },
-    /// It has no signatures, and its subtree is not known: the landmark is too new, too old or of another log.
+    /// It has no signatures, and its subtree is not known: the landmark is too new, too old or of
+    /// another log.
     #[error("{subtree} of log {log} is not trusted, and nobody vouches for it")]
     UnknownSubtree {
         /// Which log.
@@ -127,8 +128,8 @@ pub struct Verified<'a> {
     pub trusted: Trusted,
 }
 
-/// A CA that is trusted, and under which conditions. What it may be cosigned by and what is known of its
-/// logs is empty at first.
+/// A CA that is trusted, and under which conditions. What it may be cosigned by and what is known
+/// of its logs is empty at first.
 pub struct TrustedAuthority {
     id: TrustAnchorId,
     serials: RangeInclusive<u64>,
@@ -140,7 +141,8 @@ pub struct TrustedAuthority {
 
 impl TrustedAuthority {
     /// A CA of which all serial numbers are accepted. Its own cosignature is always required for
-    /// certificates whose subtree is not known, so it must be among the [`cosigners`](Self::cosigner).
+    /// certificates whose subtree is not known, so it must be among the
+    /// [`cosigners`](Self::cosigner).
     pub fn new(id: TrustAnchorId) -> TrustedAuthority {
         TrustedAuthority {
             policy: vec![Group::all([id.clone()])],
@@ -180,14 +182,14 @@ impl TrustedAuthority {
         self.revoked.push(serials);
     }
 
-    /// Trusts a subtree of one of its logs. Whoever says so has made sure that it is consistent with what the
-    /// required cosigners have signed.
+    /// Trusts a subtree of one of its logs. Whoever says so has made sure that it is consistent
+    /// with what the required cosigners have signed.
     pub fn trust(&mut self, log: LogNumber, subtree: Subtree, hash: HashValue) {
         self.subtrees.insert((log, subtree), hash);
     }
 
-    /// Trusts a subtree once it is shown to be a part of a tree that is trusted already, such as that of a
-    /// checkpoint whose cosignatures were checked.
+    /// Trusts a subtree once it is shown to be a part of a tree that is trusted already, such as
+    /// that of a checkpoint whose cosignatures were checked.
     ///
     /// # Errors
     ///
@@ -204,7 +206,8 @@ impl TrustedAuthority {
         Ok(())
     }
 
-    /// Forgets the subtrees of a log that are none of landmarks of use at a time, of which `limit` are kept.
+    /// Forgets the subtrees of a log that are none of landmarks of use at a time, of which `limit`
+    /// are kept.
     pub fn keep_active(
         &mut self,
         log: LogNumber,
@@ -255,7 +258,7 @@ impl TrustedAuthority {
             &certificate.proof.path,
         )?;
         let trusted = match self.subtrees.get(&(log, subtree)) {
-            Some(known) if *known == hash => Trusted::Subtree(subtree),
+            Some(trusted) if *trusted == hash => Trusted::Subtree(subtree),
             Some(_) => return Err(Refusal::OtherSubtree { log, subtree }),
             None if certificate.proof.cosignatures.is_empty() => {
                 return Err(Refusal::UnknownSubtree { log, subtree });
@@ -339,8 +342,8 @@ impl RelyingParty {
         self.authorities.get_mut(id)
     }
 
-    /// Verifies a certificate at a time. The hosts it is for, the chain around it and whether its key was
-    /// really used are the caller's to check.
+    /// Verifies a certificate at a time. The hosts it is for, the chain around it and whether its
+    /// key was really used are the caller's to check.
     ///
     /// # Errors
     ///

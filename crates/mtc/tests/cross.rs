@@ -1,5 +1,5 @@
-//! Two other implementations of the draft: what we issue they accept, what they ship as accepted we accept, and
-//! what they ship as broken we refuse.
+//! Two other implementations of the draft: what we issue they accept, what they ship as accepted we
+//! accept, and what they ship as broken we refuse.
 #![cfg(feature = "openssl")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -229,9 +229,10 @@ fn what_synta_ships_of_the_reference_is_judged_as_it_says() {
         assert_eq!(verified.is_ok(), expected, "{name}: {verified:?}");
         let list = pem(&text, Properties::PEM_LABEL);
         let properties = Properties::from_bytes(&list).unwrap();
-        let ours = match name.starts_with("landmark") {
-            true => first_log().landmark_properties(1).unwrap(),
-            false => first_log().standalone_properties(),
+        let ours = if name.starts_with("landmark") {
+            first_log().landmark_properties(1).unwrap()
+        } else {
+            first_log().standalone_properties()
         };
         assert_eq!(properties, ours, "{name}");
         assert_eq!(ours.to_bytes().unwrap(), list, "{name}");
@@ -252,8 +253,8 @@ fn certificates_of_06_are_refused_by_name() {
     assert!(refusal.contains("-06"), "{refusal}");
 }
 
-/// The certificate of a CA, but for serial numbers above 2^63, which mtcs 0.3.1 can't read: it takes the zero
-/// before them for one too many.
+/// The certificate of a CA, but for serial numbers above 2^63, which mtcs 0.3.1 can't read: it
+/// takes the zero before them for one too many.
 fn described(ca: &SigningKey) -> CaCertificate {
     CaCertificate {
         serials: 1 << 48..=(1 << 63) - 1,
@@ -311,8 +312,8 @@ fn mtcs_accepts_what_we_cosign() {
     }
 }
 
-/// A proof as synta-mtc reads it and writes it again. It has no hashes and no signatures without an OpenSSL of
-/// the system's.
+/// A proof as synta-mtc reads it and writes it again. It has no hashes and no signatures without an
+/// OpenSSL of the system's.
 fn synta_mtc_reads(proof: &[u8]) -> Vec<u8> {
     let read = synta_mtc::crypto::mtcproof::MtcProof::decode(proof).unwrap();
     read.encode().unwrap()
@@ -448,8 +449,8 @@ proptest! {
     }
 }
 
-/// A cosigner that is known and signed wrongly is refused here, even where another suffices; the draft leaves
-/// it to the relying party, and mtcs passes it over.
+/// A cosigner that is known and signed wrongly is refused here, even where another suffices; the
+/// draft leaves it to the relying party, and mtcs passes it over.
 #[test]
 fn a_known_cosigner_must_be_right_here() {
     let mut bytes = fixture("standalone.der");

@@ -16,4 +16,4 @@ mod tests;
 
 pub use model::{Model, Named, Part};
 pub use page::{Caching, Keeping, Kind, Loading, Observed, Page, PageError, Priority, Resource};
-pub use site::{Answer, Asked, Frames, Framing, Site, SiteError};
+pub use site::{Answer, Content, Frames, Framing, Site, SiteError};

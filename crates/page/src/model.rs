@@ -6,7 +6,7 @@ use crate::page::{Kind, Loading, Page, PageError, Resource};
 
 /// How many resources of each kind a page has, and on how many origins.
 ///
-/// What is said of numbers has a source, and what finds what is a choice of ours, the same for all:
+/// Every number has a source, and what finds what is a choice of ours, the same for all:
 ///
 /// - Resources of a kind are equally large, but for documents: the first has all of their bytes, less 1 KiB for each frame.
 /// - Styles, images and frames stand in the document, but each sixth image is the background of something, named by a style.
@@ -36,13 +36,14 @@ pub struct Part {
 /// Models that have a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Named {
-    /// The median page on desktops, of HTTP Archive's crawl in October 2024 (Web Almanac 2024, chapter Page Weight):
-    /// 71 requests and 2,652 KB, of which HTML 2 and 18 KB, CSS 8 and 78 KB, fonts 4 and 131 KB, JavaScript 24 and 613 KB, images
-    /// 18 and 1,054 KB.
+    /// The median page on desktops, of HTTP Archive's crawl in October 2024 (Web Almanac 2024,
+    /// chapter Page Weight): 71 requests and 2,652 KB, of which HTML 2 and 18 KB, CSS 8 and 78 KB,
+    /// fonts 4 and 131 KB, JavaScript 24 and 613 KB, images 18 and 1,054 KB.
     ///
-    /// A KB has 1,024 bytes there. Requests are of all pages, bytes of home pages, as published. Medians do not add up: the sum of
-    /// those of kinds is 56 requests and 1,894 KB. What is left to the median of the whole, 15 requests and
-    /// 758 KB (video, data, what has no kind there), is data that scripts ask for.
+    /// A KB has 1,024 bytes there. Requests are of all pages, bytes of home pages, as published.
+    /// Medians do not add up: the sum of those of kinds is 56 requests and 1,894 KB. What is left
+    /// to the median of the whole, 15 requests and 758 KB (video, data, what has no kind there), is
+    /// data that scripts ask for.
     Median2024,
 }
 
@@ -116,12 +117,13 @@ impl Model {
             }
         }
         let page = Page::new(resources)?;
-        match page.origins() == self.origins {
-            true => Ok(page),
-            false => Err(PageError::Origins {
+        if page.origins() == self.origins {
+            Ok(page)
+        } else {
+            Err(PageError::Origins {
                 origins: self.origins,
                 used: page.origins(),
-            }),
+            })
         }
     }
 

@@ -12,11 +12,12 @@ use proptest::sample::Index;
 
 use crate::har::{self, HarError, Recorded};
 use crate::{
-    Asked, Caching, Keeping, Kind, Loading, Model, Named, Observed, Page, PageError, Part,
+    Caching, Content, Keeping, Kind, Loading, Model, Named, Observed, Page, PageError, Part,
     Priority, Resource, Site,
 };
 
-/// Any page: each resource in any that finds it, redirects with their targets behind them. All of it was recorded, or nothing.
+/// Any page: each resource in any that finds it, redirects with their targets behind them. All of
+/// it was recorded, or nothing.
 pub(crate) fn pages() -> impl Strategy<Value = Page> {
     any::<bool>().prop_flat_map(pages_that_are)
 }
@@ -26,14 +27,16 @@ fn priorities() -> impl Strategy<Value = Priority> {
 }
 
 fn cachings() -> impl Strategy<Value = Caching> {
-    let keeping =
-        (any::<bool>(), 0..5_u32, 0..5_u32).prop_map(|(is_kept, fresh, stale)| match is_kept {
-            true => Keeping::For {
+    let keeping = (any::<bool>(), 0..5_u32, 0..5_u32).prop_map(|(is_kept, fresh, stale)| {
+        if is_kept {
+            Keeping::For {
                 fresh: fresh * 60,
                 stale: stale * 60,
-            },
-            false => Keeping::Never,
-        });
+            }
+        } else {
+            Keeping::Never
+        }
+    });
     (keeping, any::<bool>()).prop_map(|(keeping, has_validator)| Caching {
         keeping,
         has_validator,
@@ -317,9 +320,9 @@ fn text_of(site: &Site, place: usize) -> Vec<u8> {
 }
 
 fn body(site: &Site, place: usize) -> &[u8] {
-    match &site.answers[place].asked {
-        Asked::Body(body) => body,
-        Asked::Elsewhere(location) => location.as_bytes(),
+    match &site.answers[place].content {
+        Content::Body(body) => body,
+        Content::Elsewhere(location) => location.as_bytes(),
     }
 }
 

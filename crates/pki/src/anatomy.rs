@@ -136,14 +136,14 @@ pub(crate) fn precertificate(der: &[u8]) -> Result<PrecertificateParts, DerError
     let mut certificate = input.enter(SEQUENCE, "Certificate")?;
     let signed = certificate.enter(SEQUENCE, "TBSCertificate")?;
     let mut scts = None;
-    let mut kept = Vec::new();
+    let mut retained = Vec::new();
     let mut fields = signed;
     while let Some(tag) = fields.rest.first() {
         let before = fields.rest;
         let field = fields.element(*tag, "TBSCertificate")?;
         if *tag != explicit(3) {
             let (field, _) = before.split_at(field.bytes);
-            kept.extend_from_slice(field);
+            retained.extend_from_slice(field);
             continue;
         }
         let mut list = field.contents.clone().enter(SEQUENCE, "Extensions")?;
@@ -162,15 +162,16 @@ pub(crate) fn precertificate(der: &[u8]) -> Result<PrecertificateParts, DerError
                 extensions.extend_from_slice(extension);
             }
         }
-        kept.extend(element(explicit(3), &element(SEQUENCE, &extensions)));
+        retained.extend(element(explicit(3), &element(SEQUENCE, &extensions)));
     }
     Ok(PrecertificateParts {
         scts,
-        signed: element(SEQUENCE, &kept),
+        signed: element(SEQUENCE, &retained),
     })
 }
 
-/// What a certificate says, in the pieces of which another one can be made that says the same with other keys.
+/// What a certificate says, in the pieces of which another one can be made that says the same with
+/// other keys.
 pub(crate) struct Pieces<'a> {
     /// The fields before the validity, from the version to the issuer.
     pub(crate) before: &'a [u8],
@@ -238,7 +239,8 @@ pub(crate) struct Value<'a> {
     whole: &'a [u8],
 }
 
-/// As RFC 4514, section 2.4 has a value that is no string, but for identifiers below another one, which are read in dots.
+/// As RFC 4514, section 2.4 has a value that is no string, but for identifiers below another one,
+/// which are read in dots.
 impl fmt::Display for Value<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const RELATIVE_OID: u8 = 0x0d;

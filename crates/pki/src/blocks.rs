@@ -1,4 +1,5 @@
-//! What a PEM file holds, block by block (RFC 7468), as OpenSSL reads it: it passes over what it does not know, and says nothing.
+//! What a PEM file holds, block by block (RFC 7468), as OpenSSL reads it: it passes over what it
+//! does not know, and says nothing.
 
 use crate::error::PemProblem;
 
@@ -7,7 +8,8 @@ const END: &str = "-----END ";
 const DASHES: &str = "-----";
 /// The label of certificates that all of OpenSSL's functions read.
 const CERTIFICATE: &str = "CERTIFICATE";
-/// Those that servers read as well. What follows the DER of a trusted one says what it is trusted for, and is not sent.
+/// Those that servers read as well. What follows the DER of a trusted one says what it is trusted
+/// for, and is not sent.
 const OTHER_CERTIFICATES: [&str; 2] = ["X509 CERTIFICATE", "TRUSTED CERTIFICATE"];
 /// The labels of private keys that OpenSSL has decoders for.
 const KEYS: [&str; 5] = [
@@ -80,10 +82,11 @@ impl Blocks {
     pub(crate) fn key(&self) -> Option<Key<'_>> {
         let mut keys = self.labels.iter().filter(|label| is_key(label));
         let first = keys.next()?;
-        let mut known = [first].into_iter().chain(keys);
-        Some(match known.any(|label| KEYS.contains(&label.as_str())) {
-            true => Key::Known,
-            false => Key::Unknown(first),
+        let mut labels = [first].into_iter().chain(keys);
+        Some(if labels.any(|label| KEYS.contains(&label.as_str())) {
+            Key::Known
+        } else {
+            Key::Unknown(first)
         })
     }
 }
@@ -113,7 +116,8 @@ fn is_key(label: &str) -> bool {
     label.ends_with("PRIVATE KEY")
 }
 
-/// Whether a block belongs in a file of certificates and keys: parameters lie before the key that they are of.
+/// Whether a block belongs in a file of certificates and keys: parameters lie before the key that
+/// they are of.
 fn is_expected(label: &str) -> bool {
     label == CERTIFICATE
         || OTHER_CERTIFICATES.contains(&label)

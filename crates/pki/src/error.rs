@@ -74,7 +74,7 @@ pub enum PkiError {
 }
 
 impl PkiError {
-    /// The same of a user's own file, which it is told with.
+    /// The same of a user's own file, which it names.
     pub(crate) fn of_file(self, path: &Path) -> PkiError {
         match self {
             PkiError::OpenSsl(stack) => PkiError::pem(path, PemProblem::Unusable(stack)),
@@ -92,9 +92,10 @@ impl PkiError {
         let path = path.into();
         let is_in_cache = cache::folder().is_some_and(|cache| path.starts_with(cache));
         PkiError::Store {
-            hint: match is_in_cache {
-                true => "set LASTBYTE_CACHE to a folder that can be written",
-                false => "name a folder that can be written",
+            hint: if is_in_cache {
+                "set LASTBYTE_CACHE to a folder that can be written"
+            } else {
+                "name a folder that can be written"
             },
             path,
             source,
@@ -156,7 +157,8 @@ pub enum PemProblem {
     /// The file named as the key's holds none.
     #[error("holds no private key")]
     NoKey,
-    /// The file named as the key's, or the one beside the chain, holds a key in a form that TLS has no use for.
+    /// The file named as the key's, or the one beside the chain, holds a key in a form that TLS has
+    /// no use for.
     #[error(
         "holds only a key under {label:?}, which OpenSSL does not read: write it as \"PRIVATE KEY\" (PKCS #8)"
     )]

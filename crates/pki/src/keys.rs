@@ -51,7 +51,8 @@ const OTHER_CURVES: [Nid; 4] = [
     Nid::BRAINPOOL_P512R1,
 ];
 
-/// Why servers and browsers have no TLS 1.3 with a key that has signatures there; none of one that they take.
+/// Why servers and browsers have no TLS 1.3 with a key that has signatures there; none of one that
+/// they take.
 pub(crate) fn refused<T: HasPublic>(key: &PKeyRef<T>) -> Option<&'static str> {
     /// Of OpenSSL's usual security level, and of browsers.
     const LEAST_RSA: u32 = 2048;
@@ -77,8 +78,8 @@ pub(crate) fn refused<T: HasPublic>(key: &PKeyRef<T>) -> Option<&'static str> {
     }
 }
 
-/// How long a key's signatures are in TLS 1.3, in bytes: at least, but for one in a hundred, most often, and at most. `None` if
-/// it has no signature scheme.
+/// How long a key's signatures are in TLS 1.3, in bytes: at least, but for one in a hundred, most
+/// often, and at most. `None` if it has no signature scheme.
 pub(crate) fn tls_signature_bytes<T: HasPublic>(key: &PKeyRef<T>) -> Option<[usize; 3]> {
     /// What RSASSA-PSS with SHA-256 needs: digest, salt and two bytes.
     const LEAST_RSA: u32 = 8 * (32 + 32 + 2);
@@ -98,15 +99,15 @@ pub(crate) fn tls_signature_bytes<T: HasPublic>(key: &PKeyRef<T>) -> Option<[usi
             let mut order = BigNum::new().ok()?;
             let mut context = BigNumContext::new().ok()?;
             key.group().order(&mut order, &mut context).ok()?;
-            let known = OTHER_CURVES.contains(&curve);
-            known.then(|| ecdsa_signature_bytes(&order.to_vec()))
+            let is_listed = OTHER_CURVES.contains(&curve);
+            is_listed.then(|| ecdsa_signature_bytes(&order.to_vec()))
         }
         _ => None,
     }
 }
 
-/// How long signatures of ECDSA are in DER, where their two integers are below `order`: at least, but for one in a hundred, most
-/// often, and at most.
+/// How long signatures of ECDSA are in DER, where their two integers are below `order`: at least,
+/// but for one in a hundred, most often, and at most.
 pub(crate) fn ecdsa_signature_bytes(order: &[u8]) -> [usize; 3] {
     let top = order.iter().chain([&0; 8]).take(8);
     let top = top.fold(0.0_f64, |top, byte| top * 256.0 + f64::from(*byte)) / 256_f64.powi(7);

@@ -42,7 +42,8 @@ pub struct PublicChain {
 }
 
 impl PublicChain {
-    /// How long signatures of the end-entity's key are, in bytes: at least, but for one in a hundred, most often, and at most.
+    /// How long signatures of the end-entity's key are, in bytes: at least, but for one in a
+    /// hundred, most often, and at most.
     ///
     /// # Errors
     ///
@@ -112,7 +113,8 @@ impl Source<'_> {
             notes.push(Note::MerkleTree);
         }
         let last = match self.files.host() {
-            // Servers send what they like, and clients take what leads up from the first certificate.
+            // Servers send what they like, and clients take what leads up from the first
+            // certificate.
             Some(_) => {
                 let path = path_from(&sent, 0);
                 let others = (0..sent.len()).filter(|index| !path.contains(index));
@@ -131,7 +133,7 @@ impl Source<'_> {
         }
         let shown = self.files.host().is_some() || self.files.root == RootDelivery::Sent;
         let others = sent.split_last().map_or(&[][..], |(_, others)| others);
-        // Else something is missing between them, which is said of the order.
+        // Else something is missing between them, which is reported of the order.
         let is_root_of_others = |last: &X509| others.iter().any(|other| issued(last, other));
         if last.as_ref().is_some_and(is_root_of_others) && !shown {
             let with_root = message_bytes(&sent)?;
@@ -202,13 +204,12 @@ impl Source<'_> {
             return Ok(None);
         };
         let public = end_entity.public_key();
-        match public.is_ok_and(|public| !public.public_eq(&key)) {
-            true => {
-                let certificates = self.files.chain.clone();
-                let problem = PemProblem::KeyMismatch { certificates };
-                Err(PkiError::pem(&file, problem))
-            }
-            false => Ok(Some(key)),
+        if public.is_ok_and(|public| !public.public_eq(&key)) {
+            let certificates = self.files.chain.clone();
+            let problem = PemProblem::KeyMismatch { certificates };
+            Err(PkiError::pem(&file, problem))
+        } else {
+            Ok(Some(key))
         }
     }
 
@@ -272,8 +273,8 @@ impl Source<'_> {
         }
     }
 
-    /// Whether each certificate has issued one before it, where who asks can have it so: not at a server. Of one CA
-    /// there may be several, from one root each (RFC 8446, section 4.4.2).
+    /// Whether each certificate has issued one before it, where who asks can have it so: not at a
+    /// server. Of one CA there may be several, from one root each (RFC 8446, section 4.4.2).
     pub(crate) fn check_order(&self, sent: &[X509]) -> Result<(), PkiError> {
         let mut issuers = sent.iter().enumerate().skip(1);
         let broken = issuers.find(|(index, issuer)| {
@@ -291,16 +292,17 @@ impl Source<'_> {
     fn not_trusted(&self, sent: &[X509], top: &X509, anchors: &Path) -> Result<PkiError, PkiError> {
         let place = sent.iter().position(|sent| sent == top);
         let anchors = anchors.to_owned();
-        Ok(self.at_chain(match is_self_signed(top) {
-            true => PemProblem::UnknownRoot {
+        Ok(self.at_chain(if is_self_signed(top) {
+            PemProblem::UnknownRoot {
                 root: name(top.subject_name())?,
                 anchors,
-            },
-            false => PemProblem::NoIssuer {
+            }
+        } else {
+            PemProblem::NoIssuer {
                 number: place.unwrap_or_default() + 1,
                 issuer: name(top.issuer_name())?,
                 anchors,
-            },
+            }
         }))
     }
 
@@ -356,8 +358,8 @@ impl Certificates {
     }
 }
 
-/// The anchor that has issued what is at the top, or is that; else one that has issued another certificate, which may
-/// be of the same CA.
+/// The anchor that has issued what is at the top, or is that; else one that has issued another
+/// certificate, which may be of the same CA.
 fn anchor_of<'a>(sent: &[X509], anchors: &'a [X509]) -> Option<&'a X509> {
     let mut all = top(sent).into_iter().chain(sent);
     all.find_map(|sent| {
@@ -375,7 +377,8 @@ fn message_bytes(certificates: &[X509]) -> Result<usize, PkiError> {
     ))
 }
 
-/// What is wrong with certificates of which the one at `index` has issued none before it, or is one of those.
+/// What is wrong with certificates of which the one at `index` has issued none before it, or is one
+/// of those.
 fn disorder(sent: &[X509], index: usize) -> Result<PemProblem, PkiError> {
     // Of several that are as long, the first.
     let mut longest: Vec<usize> = Vec::new();
@@ -496,7 +499,8 @@ fn read_key(path: &Path) -> Result<Option<PKey<Private>>, PkiError> {
     }
 }
 
-/// How long signatures of a certificate's key are in TLS 1.3, as [`PublicChain::signature_bytes`], if there are any.
+/// How long signatures of a certificate's key are in TLS 1.3, as [`PublicChain::signature_bytes`],
+/// if there are any.
 pub(crate) fn tls_signature(certificate: &X509Ref) -> Option<[usize; 3]> {
     tls_signature_bytes(&*certificate.public_key().ok()?)
 }

@@ -1,4 +1,5 @@
-//! A chain like one whose keys are elsewhere: the same to the byte, but for its keys and signatures.
+//! A chain like one whose keys are elsewhere: the same to the byte, but for its keys and
+//! signatures.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -41,8 +42,8 @@ pub(crate) struct StandIn {
     pub(crate) key: PKey<Private>,
 }
 
-/// Makes one of a chain in its order, the end-entity first. A root that is not known is made with the name and the
-/// kind of key that whoever signed the last certificate has.
+/// Makes one of a chain in its order, the end-entity first. A root that is not known is made with
+/// the name and the kind of key that whoever signed the last certificate has.
 ///
 /// # Errors
 ///
@@ -123,7 +124,7 @@ pub(crate) fn stand_in(
     })
 }
 
-/// Whether a certificate has to be said to be valid for longer.
+/// Whether a certificate has to state a longer validity.
 pub(crate) fn is_extended(certificate: &X509Ref, now: SystemTime) -> bool {
     !is_valid(certificate, now, now + DAY)
 }
@@ -189,7 +190,8 @@ fn key_of_signer(pieces: &Pieces, nid: Nid) -> Result<Option<PKey<Private>>, Pki
             let bits = u32::try_from(8 * bytes).unwrap_or(u32::MAX);
             PKey::from_rsa(Rsa::generate(bits)?)?
         }
-        // The two numbers of a signature are as long as the curve, each with up to 3 bytes around it, and all with 3.
+        // The two numbers of a signature are as long as the curve, each with up to 3 bytes around
+        // it, and all with 3.
         Some(Nid::X9_62_ID_ECPUBLICKEY) => ec_key(match bytes {
             ..=72 => Nid::X9_62_PRIME256V1,
             73..=104 => Nid::SECP384R1,
@@ -202,14 +204,16 @@ fn key_of_signer(pieces: &Pieces, nid: Nid) -> Result<Option<PKey<Private>>, Pki
     Ok(Some(key))
 }
 
-/// The post-quantum algorithm that an `AlgorithmIdentifier` names. Of these, there is one kind of key each.
+/// The post-quantum algorithm that an `AlgorithmIdentifier` names. Of these, there is one kind of
+/// key each.
 pub(crate) fn post_quantum(identifier: &[u8]) -> Option<KeyAlgorithm> {
     KeyAlgorithm::ALL.into_iter().find(|algorithm| {
         algorithm.digest().is_none() && algorithm.signature_identifier() == identifier
     })
 }
 
-/// The same certificate with this key, signed with that of its issuer. `None` if such signatures are not made.
+/// The same certificate with this key, signed with that of its issuer. `None` if such signatures
+/// are not made.
 fn certificate_like(
     certificate: &X509Ref,
     key: &PKeyRef<Private>,
@@ -284,7 +288,8 @@ enum Length {
     Any,
 }
 
-/// A signature of the algorithm that a certificate's has. `None` if that is not made, or never is as long.
+/// A signature of the algorithm that a certificate's has. `None` if that is not made, or never is
+/// as long.
 fn sign_like(
     pieces: &Pieces,
     nid: Nid,
@@ -334,8 +339,8 @@ fn sign(
     Ok(Some(signer.sign_oneshot_to_vec(message)?))
 }
 
-/// The digest that the parameters of RSASSA-PSS name (RFC 4055 section 3.1), as the authors of certificates have
-/// it: the same for the mask, and as long as the salt.
+/// The digest that the parameters of RSASSA-PSS name (RFC 4055 section 3.1), as the authors of
+/// certificates have it: the same for the mask, and as long as the salt.
 fn pss_digest(identifier: &[u8]) -> Option<MessageDigest> {
     let names = |last: u32| {
         let oid = object_identifier(&[2, 16, 840, 1, 101, 3, 4, 2, last]);

@@ -35,11 +35,10 @@ const SPARE: Duration = Duration::from_secs(86_400);
 /// A folder of chains. Each is made when it is first asked for and is then the
 /// same for everybody who shares the folder, until a day before it expires.
 ///
-/// Chains that differ in their padding, their SCTs or in whether the root is sent
-/// share their keys and, unless it is the padded one, their CA. SCTs are of logs
-/// that the folder keeps too: one key for each algorithm and place. The folder holds, for each chain, what other
-/// programs can use as well: `chain.pem` (without the root), `root.pem` and
-/// `key.pem`.
+/// Chains that differ in their padding, their SCTs or in whether the root is sent share their keys
+/// and, unless it is the padded one, their CA. SCTs are of logs that the folder keeps too: one key
+/// for each algorithm and place. The folder holds, for each chain, what other programs can use as
+/// well: `chain.pem` (without the root), `root.pem` and `key.pem`.
 #[derive(Clone, Debug)]
 pub struct Store {
     folder: PathBuf,
@@ -62,8 +61,8 @@ impl Store {
         }
     }
 
-    /// A store in which nothing is made and nothing is written: what is missing, or about to expire, is an error. So
-    /// all who share the folder have the same chains, or none.
+    /// A store in which nothing is made and nothing is written: what is missing, or about to
+    /// expire, is an error. So all who share the folder have the same chains, or none.
     pub fn sealed(folder: impl Into<PathBuf>) -> Store {
         Store {
             folder: folder.into(),
@@ -109,18 +108,19 @@ impl Store {
         spec.validate()?;
         lastbyte_providers::install()?;
         let now = SystemTime::now();
-        match self.kept_chain(spec, now) {
+        match self.stored_chain(spec, now) {
             Some(chain) => Ok(chain),
             None => self.lock(spec)?.chain(spec, now),
         }
     }
 
-    /// A user's own chain for a server or for a client, which a peer that trusts its root would take. Where its key or
-    /// its root is not there, a chain stands in for it that says the same in as many bytes, under keys of our own: made
-    /// when it is first asked for, and kept. Its [notes](Chain::notes) tell.
+    /// A user's own chain for a server or for a client, which a peer that trusts its root would
+    /// take. Where its key or its root is not there, a chain stands in for it that says the same in
+    /// as many bytes, under keys of our own: made when it is first asked for, and kept. Its
+    /// [notes](Chain::notes) tell.
     ///
-    /// The server name is the first DNS name of the end-entity certificate, else its common name; `*.example.com`
-    /// becomes `www.example.com`. A client need not have one.
+    /// The server name is the first DNS name of the end-entity certificate, else its common name;
+    /// `*.example.com` becomes `www.example.com`. A client need not have one.
     ///
     /// # Errors
     ///
@@ -166,7 +166,8 @@ impl Store {
         source.public().map_err(|error| error.of_file(&files.chain))
     }
 
-    /// What is wrong with the key that lies with a user's own chain, if there is one and it does not fit.
+    /// What is wrong with the key that lies with a user's own chain, if there is one and it does
+    /// not fit.
     ///
     /// # Errors
     ///
@@ -208,9 +209,10 @@ impl Store {
             return Ok(files.chain.clone());
         };
         let place = self.host_file(&host);
-        match place.exists() {
-            true => Ok(place),
-            false => Err(PkiError::pem(&files.chain, PemProblem::NotFetched)),
+        if place.exists() {
+            Ok(place)
+        } else {
+            Err(PkiError::pem(&files.chain, PemProblem::NotFetched))
         }
     }
 
@@ -245,7 +247,8 @@ impl Store {
         Ok(chain.with_notes(notes))
     }
 
-    /// What stands in for a chain: what is kept under the digest of its certificates, else made now.
+    /// What stands in for a chain: what is kept under the digest of its certificates, else made
+    /// now.
     fn stand_in_files(
         &self,
         source: Source<'_>,
@@ -259,17 +262,17 @@ impl Store {
         }
         let folder = self.folder.join("stand-ins");
         let folder = folder.join(hex::encode(hash.finish()));
-        let kept = || {
+        let stored = || {
             let files = Files::read(&folder).ok()?;
             let intact = files.are_valid(now, now + SPARE) && files.speak_for(&original.sent);
             intact.then_some(files)
         };
-        if let Some(files) = kept() {
+        if let Some(files) = stored() {
             return Ok(files);
         }
         let _lock = self.lock(source.files.chain.display())?;
         // Another process may have made it in the meantime.
-        if let Some(files) = kept() {
+        if let Some(files) = stored() {
             return Ok(files);
         }
         let made = stand_in(&original.sent, root, now)?;
@@ -283,7 +286,7 @@ impl Store {
         Ok(files)
     }
 
-    fn kept_chain(&self, spec: &ChainSpec, now: SystemTime) -> Option<Chain> {
+    fn stored_chain(&self, spec: &ChainSpec, now: SystemTime) -> Option<Chain> {
         let files = Files::read(&self.chain_folder(spec)).ok()?;
         let (end_entity, intermediates) = files.certificates.split_first()?;
         let intact = intermediates.len() == usize::from(spec.intermediates)
@@ -296,7 +299,7 @@ impl Store {
                 Purpose::of(spec.role, &spec.name()),
             )
             .is_ok_and(|verified| verified.is_ok());
-        let logs = self.kept_logs(spec)?;
+        let logs = self.stored_logs(spec)?;
         let chain = files.into_chain(spec, &logs).ok()?;
         let scts = chain.scts().ok()?;
         let intact = intact
@@ -306,7 +309,7 @@ impl Store {
         (intact && chain.certificate_message_bytes() == bytes).then_some(chain)
     }
 
-    fn kept_authority(
+    fn stored_authority(
         &self,
         spec: &ChainSpec,
         padding: &Padding,
@@ -329,13 +332,13 @@ impl Store {
     }
 
     /// The logs whose SCTs a chain has, or `None` unless all are there.
-    fn kept_logs(&self, spec: &ChainSpec) -> Option<Vec<Log>> {
+    fn stored_logs(&self, spec: &ChainSpec) -> Option<Vec<Log>> {
         (0..spec.scts)
-            .map(|index| self.kept_log(spec.sct_algorithm, index))
+            .map(|index| self.stored_log(spec.sct_algorithm, index))
             .collect()
     }
 
-    fn kept_log(&self, algorithm: KeyAlgorithm, index: u8) -> Option<Log> {
+    fn stored_log(&self, algorithm: KeyAlgorithm, index: u8) -> Option<Log> {
         let pem = fs::read(self.log_file(algorithm, index)).ok()?;
         let key = PKey::private_key_from_pem_passphrase(&pem, b"").ok()?;
         (key_algorithm(&key) == Some(algorithm)).then_some(Log { algorithm, key })
@@ -428,7 +431,7 @@ struct Locked<'a> {
 impl Locked<'_> {
     fn chain(&self, spec: &ChainSpec, now: SystemTime) -> Result<Chain, PkiError> {
         // Another process may have made it in the meantime.
-        if let Some(chain) = self.store.kept_chain(spec, now) {
+        if let Some(chain) = self.store.stored_chain(spec, now) {
             return Ok(chain);
         }
         let plain = ChainSpec {
@@ -472,7 +475,7 @@ impl Locked<'_> {
         padding: &Padding,
         now: SystemTime,
     ) -> Result<Authority, PkiError> {
-        if let Some(authority) = self.store.kept_authority(spec, padding, now) {
+        if let Some(authority) = self.store.stored_authority(spec, padding, now) {
             return Ok(authority);
         }
         let authority = Authority::new(spec, padding, now)?;
@@ -487,13 +490,13 @@ impl Locked<'_> {
 
     /// The logs of a chain. One that is missing is made anew, and its SCTs with it.
     fn logs(&self, spec: &ChainSpec) -> Result<Vec<Log>, PkiError> {
-        if let Some(logs) = self.store.kept_logs(spec) {
+        if let Some(logs) = self.store.stored_logs(spec) {
             return Ok(logs);
         }
         let algorithm = spec.sct_algorithm;
         for index in 0..spec.scts {
             // Others have signed with those that are there.
-            if self.store.kept_log(algorithm, index).is_some() {
+            if self.store.stored_log(algorithm, index).is_some() {
                 continue;
             }
             let key = private_key_pem(&*algorithm.generate()?)?;
@@ -502,7 +505,7 @@ impl Locked<'_> {
                 &[("key.pem", key)],
             )?;
         }
-        self.store.kept_logs(spec).ok_or_else(|| {
+        self.store.stored_logs(spec).ok_or_else(|| {
             let unreadable = io::Error::other("a log's key can't be read back");
             PkiError::store(self.store.log_folder(algorithm, 0), unreadable)
         })
@@ -606,12 +609,14 @@ impl Files {
     }
 }
 
-/// Where a folder goes that is replaced: nobody reads it there, but who wants to know what became of it.
+/// Where a folder goes that is replaced: nobody reads it there, but who wants to know what became
+/// of it.
 fn aside(folder: &Path) -> PathBuf {
     folder.with_added_extension("old")
 }
 
-/// Puts a folder of these files in place whole, so that nobody reads half of it. One that is there is moved aside.
+/// Puts a folder of these files in place whole, so that nobody reads half of it. One that is there
+/// is moved aside.
 fn install_folder(folder: &Path, files: &[(&str, Vec<u8>)]) -> Result<(), PkiError> {
     let new = folder.with_added_extension("new");
     let replace = || {

@@ -34,8 +34,8 @@ pub enum Decision {
 }
 
 impl Race {
-    /// A race in which the client, when TCP is established, waits `grace` for the record. Zero, as the
-    /// mechanism's authors have it, never delays a ClientHello.
+    /// A race in which the client, when TCP is established, waits `grace` for the record. Zero, as
+    /// the mechanism's authors have it, never delays a ClientHello.
     pub fn new(grace: Duration) -> Race {
         Race {
             grace,
@@ -66,16 +66,17 @@ impl Race {
             None if now < until => Decision::Wait(until),
             None => Decision::Plain(Fallback::new(
                 Outcome::Late,
-                match self.grace.is_zero() {
-                    true => "not there when TCP was established".to_owned(),
-                    false => format!("not there {:?} after TCP was established", self.grace),
+                if self.grace.is_zero() {
+                    "not there when TCP was established".to_owned()
+                } else {
+                    format!("not there {:?} after TCP was established", self.grace)
                 },
             )),
         }
     }
 }
 
-/// What the ServerHello said to an offer.
+/// What the ServerHello answered to an offer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// It has no such extension.
@@ -101,12 +102,13 @@ impl Answer {
     }
 }
 
-/// The longest that certificates from DNS are kept: what is wrong with them, or has been revoked, is so no longer.
+/// The longest that certificates from DNS are kept: what is wrong with them, or has been revoked,
+/// is so no longer.
 pub const LONGEST: Duration = Duration::from_secs(86_400);
 
-/// How long an offer may be kept that DNS lets be kept for `ttl` from `now` on: for a day at most ([`LONGEST`]), and
-/// until the first of its certificates expires.
-pub fn kept_for(offer: &Offer, ttl: Duration, now: SystemTime) -> Duration {
+/// How long an offer may be kept that DNS lets be kept for `ttl` from `now` on: for a day at most
+/// ([`LONGEST`]), and until the first of its certificates expires.
+pub fn cacheable_for(offer: &Offer, ttl: Duration, now: SystemTime) -> Duration {
     let valid = offer.valid_until().duration_since(now).unwrap_or_default();
     ttl.min(LONGEST).min(valid)
 }

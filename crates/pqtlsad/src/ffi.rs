@@ -92,7 +92,8 @@ pub(super) fn set_verify_callback(context: &mut SslContextBuilder, callback: Ver
     unsafe extern "C" fn raw(context: *mut sys::X509_STORE_CTX, callback: *mut c_void) -> c_int {
         // SAFETY: the argument is the function that was set, below.
         let callback: Verify = unsafe { std::mem::transmute(callback) };
-        // SAFETY: OpenSSL calls with an initialised store context, which nobody else uses meanwhile.
+        // SAFETY: OpenSSL calls with an initialised store context, which nobody else uses
+        // meanwhile.
         let context = unsafe { X509StoreContextRef::from_ptr_mut(context) };
         // Unwinding must not reach C.
         let verified = catch_unwind(AssertUnwindSafe(|| callback(context)));
@@ -171,7 +172,8 @@ pub(super) fn set_server_certificate_types(
 
 /// The certificate that is to be verified, if it is one and not a raw public key.
 pub(super) fn certificate(context: &X509StoreContextRef) -> Option<X509> {
-    // SAFETY: the context is initialised and keeps the certificate alive; a reference is taken at once.
+    // SAFETY: the context is initialised and keeps the certificate alive; a reference is taken at
+    // once.
     unsafe {
         let certificate = X509_STORE_CTX_get0_cert(context.as_ptr());
         (!certificate.is_null()).then(|| X509Ref::from_ptr(certificate).to_owned())
@@ -218,15 +220,16 @@ pub(super) fn verify_with(
     verified
 }
 
-/// Verifies `end_entity`, with further certificates that a chain may be built of, in the place of the raw public key
-/// that came: by all that the connection says of verification, its callback included.
+/// Verifies `end_entity`, with further certificates that a chain may be built of, in the place of
+/// the raw public key that came: by all that the connection says of verification, its callback
+/// included.
 pub(super) fn verify_instead(
     context: &mut X509StoreContextRef,
     end_entity: &X509Ref,
     further: &[X509],
 ) -> Result<bool, ErrorStack> {
-    // SAFETY: the context is initialised with a key and no certificate, both of which it borrows: the certificate
-    // while it is verified, below, and the key again afterwards.
+    // SAFETY: the context is initialised with a key and no certificate, both of which it borrows:
+    // the certificate while it is verified, below, and the key again afterwards.
     let key = unsafe { X509_STORE_CTX_get0_rpk(context.as_ptr()) };
     unsafe {
         X509_STORE_CTX_set0_rpk(context.as_ptr(), ptr::null_mut());
@@ -241,12 +244,12 @@ pub(super) fn verify_instead(
     verified
 }
 
-/// Puts `end_entity` in the place of the certificate that came, here and among what the peer is said to
-/// have sent, so that OpenSSL checks its CertificateVerify against that key.
+/// Puts `end_entity` in the place of the certificate that came, here and among what the peer is
+/// recorded to have sent, so that OpenSSL checks its CertificateVerify against that key.
 pub(super) fn replace_end_entity(context: &mut X509StoreContextRef, end_entity: &X509Ref) -> bool {
-    // SAFETY: the context of a handshake that is verified borrows the session's chain, whose first is what
-    // is to be verified. The chain owns a reference of each: the new one's is handed over, and the old
-    // one's is dropped. The context has none of its own.
+    // SAFETY: the context of a handshake that is verified borrows the session's chain, whose first
+    // is what is to be verified. The chain owns a reference of each: the new one's is handed over,
+    // and the old one's is dropped. The context has none of its own.
     unsafe {
         let sent = X509_STORE_CTX_get0_untrusted(context.as_ptr());
         let first = X509_STORE_CTX_get0_cert(context.as_ptr());
@@ -266,11 +269,11 @@ pub(super) fn replace_end_entity(context: &mut X509StoreContextRef, end_entity: 
     }
 }
 
-/// A copy of `certificate` in which `key` stands, for OpenSSL to send; its signature is not renewed. The
-/// original was accepted as the certificate of another key.
+/// A copy of `certificate` in which `key` stands, for OpenSSL to send; its signature is not
+/// renewed. The original was accepted as the certificate of another key.
 pub(super) fn change_key(certificate: &mut X509, key: &PKeyRef<Public>) -> Result<(), ErrorStack> {
-    // SAFETY: the certificate and the key are alive, and nobody else has the certificate: the caller made
-    // it for one connection. OpenSSL takes a reference of its own to the key.
+    // SAFETY: the certificate and the key are alive, and nobody else has the certificate: the
+    // caller made it for one connection. OpenSSL takes a reference of its own to the key.
     unsafe {
         check(sys::X509_set_pubkey(certificate.as_ptr(), key.as_ptr()))?;
         match i2d_re_X509_tbs(certificate.as_ptr(), ptr::null_mut()) {
@@ -285,7 +288,8 @@ pub(super) fn group_name(ssl: &SslRef) -> Option<&str> {
     unsafe extern "C" {
         fn SSL_get0_group_name(ssl: *mut sys::SSL) -> *const c_char;
     }
-    // SAFETY: the connection is alive. The name is of its context's list of groups, which it keeps alive.
+    // SAFETY: the connection is alive. The name is of its context's list of groups, which it keeps
+    // alive.
     let name = unsafe {
         let name = SSL_get0_group_name(ssl.as_ptr());
         (!name.is_null()).then(|| CStr::from_ptr(name))
@@ -339,7 +343,7 @@ pub(crate) fn key_algorithm(certificate: &X509Ref) -> Nid {
     Nid::from_raw(nid)
 }
 
-/// Binds sessions to what is told here: those of another context are not resumed.
+/// Binds sessions to what is given here: those of another context are not resumed.
 pub(super) fn set_session_id_context(
     ssl: &mut SslRef,
     context: &[u8; 32],
@@ -351,7 +355,8 @@ pub(super) fn set_session_id_context(
             length: std::ffi::c_uint,
         ) -> c_int;
     }
-    // SAFETY: the connection is alive, and OpenSSL copies the 32 bytes, which is as much as it has room for.
+    // SAFETY: the connection is alive, and OpenSSL copies the 32 bytes, which is as much as it has
+    // room for.
     check(unsafe { SSL_set_session_id_context(ssl.as_ptr(), context.as_ptr(), 32) })
 }
 
@@ -366,7 +371,8 @@ pub(super) struct TicketKey {
 /// The key of a new ticket, or of one that has this name of a key.
 type ChooseTicketKey = fn(&SslRef, Option<&[u8]>) -> Option<TicketKey>;
 
-/// Has tickets sealed and opened with the keys that `callback` has. Those without a key are not resumed.
+/// Has tickets sealed and opened with the keys that `callback` has. Those without a key are not
+/// resumed.
 pub(super) fn set_ticket_callback(context: &mut SslContextBuilder, callback: ChooseTicketKey) {
     type Raw = unsafe extern "C" fn(
         *mut sys::SSL,
@@ -394,8 +400,8 @@ pub(super) fn set_ticket_callback(context: &mut SslContextBuilder, callback: Cho
     /// The same for all contexts: which keys they have, each knows itself.
     static CALLBACK: std::sync::OnceLock<ChooseTicketKey> = std::sync::OnceLock::new();
 
-    /// OpenSSL's answers: the ticket is not used, or it is, and a new one follows, as each is for one connection (RFC 8446,
-    /// appendix C.4). A negative one would end the handshake.
+    /// OpenSSL's answers: the ticket is not used, or it is, and a new one follows, as each is for
+    /// one connection (RFC 8446, appendix C.4). A negative one would end the handshake.
     const NOT_USED: c_int = 0;
     const USED: c_int = 2;
 
@@ -407,12 +413,13 @@ pub(super) fn set_ticket_callback(context: &mut SslContextBuilder, callback: Cho
         mac: *mut c_void,
         seal: c_int,
     ) -> c_int {
-        // SAFETY: OpenSSL calls with the connection, with 16 bytes of a name, with the 16 bytes of an initialisation
-        // vector, and with contexts of a cipher and of HMAC. The name and the vector are to be written if `seal` is 1.
+        // SAFETY: OpenSSL calls with the connection, with 16 bytes of a name, with the 16 bytes of
+        // an initialisation vector, and with contexts of a cipher and of HMAC. The name and the
+        // vector are to be written if `seal` is 1.
         let run = || unsafe {
             let ssl = SslRef::from_ptr(ssl);
-            let known = (seal == 0).then(|| std::slice::from_raw_parts(name.cast_const(), 16));
-            let key = CALLBACK.get().and_then(|callback| callback(ssl, known))?;
+            let given = (seal == 0).then(|| std::slice::from_raw_parts(name.cast_const(), 16));
+            let key = CALLBACK.get().and_then(|callback| callback(ssl, given))?;
             if seal != 0 {
                 ptr::copy_nonoverlapping(key.name.as_ptr(), name, key.name.len());
                 let iv = std::slice::from_raw_parts_mut(iv, 16);

@@ -221,9 +221,10 @@ pub(crate) struct Pipe {
 impl Read for Pipe {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let mut incoming = self.incoming.borrow_mut();
-        match incoming.is_empty() {
-            true => Err(io::ErrorKind::WouldBlock.into()),
-            false => incoming.read(buffer),
+        if incoming.is_empty() {
+            Err(io::ErrorKind::WouldBlock.into())
+        } else {
+            incoming.read(buffer)
         }
     }
 }

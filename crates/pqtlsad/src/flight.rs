@@ -36,8 +36,8 @@ impl Default for InitialWindow {
     }
 }
 
-/// The server's first flight when DNS delivers some of its chain. Sizes of messages are in bytes with
-/// their 4-byte headers.
+/// The server's first flight when DNS delivers some of its chain. Sizes of messages are in bytes
+/// with their 4-byte headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Flight {
     /// Certificates that DNS delivers, from the top. None is the plain handshake.
@@ -94,12 +94,11 @@ impl Flight {
         let server_hello = framing::server_hello(share) + if omitted > 0 { EXTENSION } else { 0 };
         let encrypted_extensions =
             framing::ENCRYPTED_EXTENSIONS + if raw_key { CERTIFICATE_TYPE } else { 0 };
-        let certificate = match raw_key {
-            true => {
-                let key = chain.public_key().public_key_to_der();
-                framing::certificate_message([key.map_or(0, |key| key.len())])
-            }
-            false => framing::certificate_message(chain.lengths().take(all - omitted)),
+        let certificate = if raw_key {
+            let key = chain.public_key().public_key_to_der();
+            framing::certificate_message([key.map_or(0, |key| key.len())])
+        } else {
+            framing::certificate_message(chain.lengths().take(all - omitted))
         };
         let certificate_verify = framing::certificate_verify(chain.public_key().size());
         let encrypted = [

@@ -1,8 +1,8 @@
 //! The PQTLSAD record: certificates in the RDATA of DNS records.
 //!
-//! A list that does not fit one DNS message is split between certificates. Fragment 0 is a record of
-//! the server's name itself, fragment `i` one of [`owner`]`(name, i)`. Several chains of one name are
-//! several records of one RRset: the digest in each tells them apart.
+//! A list that does not fit one DNS message is split between certificates. Fragment 0 is a record
+//! of the server's name itself, fragment `i` one of [`owner`]`(name, i)`. Several chains of one
+//! name are several records of one RRset: the digest in each tells them apart.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,7 +18,8 @@ pub const VERSION: u8 = 1;
 /// Bytes before the certificates: version, part, index, count and digest.
 pub const HEADER: usize = 4 + Digest::LENGTH;
 /// The most bytes of RDATA in one record: a message has up to 65,535 bytes, and the header, the
-/// question, the record's own header and an OPT record are in it as well, each name up to 255 bytes.
+/// question, the record's own header and an OPT record are in it as well, each name up to 255
+/// bytes.
 pub const MAX_RDATA: usize = 65_535 - 12 - (255 + 4) - (255 + 10) - 64;
 /// The most fragments of a list.
 pub const MAX_FRAGMENTS: usize = CertificateList::MAX_CERTIFICATES;
@@ -28,8 +29,8 @@ pub const MAX_FRAGMENTS: usize = CertificateList::MAX_CERTIFICATES;
 pub enum RecordType {
     /// A type of its own, of this number.
     Own(u16),
-    /// TLSA (RFC 6698), as the mechanism's authors did. Usage, selector and matching type are 255, the
-    /// private use of each (RFC 7218), so that DANE clients let it be; the RDATA follows.
+    /// TLSA (RFC 6698), as the mechanism's authors did. Usage, selector and matching type are 255,
+    /// the private use of each (RFC 7218), so that DANE clients let it be; the RDATA follows.
     Tlsa,
 }
 
@@ -233,8 +234,8 @@ pub fn split(part: Part, list: &CertificateList) -> Result<Vec<Fragment>, Record
         .collect())
 }
 
-/// The name that owns fragment `index` of a server's list: its own name, or `_1._pqtlsad.` before it.
-/// Names are without a dot at the end.
+/// The name that owns fragment `index` of a server's list: its own name, or `_1._pqtlsad.` before
+/// it. Names are without a dot at the end.
 pub fn owner(name: &str, index: u8) -> String {
     match index {
         0 => name.to_owned(),
@@ -245,7 +246,7 @@ pub fn owner(name: &str, index: u8) -> String {
 /// A whole list, as records brought it. Nothing about its certificates is known yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delivered {
-    /// How far down it is said to go.
+    /// How far down it claims to go.
     pub part: Part,
     /// The certificates.
     pub list: CertificateList,
@@ -351,7 +352,7 @@ pub enum RecordError {
     Fragment {
         /// Its index.
         index: u8,
-        /// How many there are said to be.
+        /// How many there are claimed to be.
         count: u8,
     },
     /// Its certificates are no list.

@@ -106,7 +106,8 @@ impl PublicChain {
         name.unwrap_or("unknown")
     }
 
-    /// Whether all clients of TLS 1.3 can be expected to verify what the end-entity signs: with RSA, ECDSA or EdDSA.
+    /// Whether all clients of TLS 1.3 can be expected to verify what the end-entity signs: with
+    /// RSA, ECDSA or EdDSA.
     pub fn is_classical(&self) -> bool {
         const EDDSA: [Id; 2] = [Id::ED25519, Id::ED448];
         let own = ffi::key_algorithm(self.end_entity());
@@ -161,9 +162,10 @@ impl PublicChain {
             Part::Intermediate => all - 1,
             Part::EndEntity => all,
         };
-        match count > 0 && self.part(count) == part {
-            true => Ok(count),
-            false => Err(ChainError::NoSuchPart(part)),
+        if count > 0 && self.part(count) == part {
+            Ok(count)
+        } else {
+            Err(ChainError::NoSuchPart(part))
         }
     }
 
@@ -197,9 +199,10 @@ impl Chain {
     /// As [`PublicChain::new`], and if the key is another's.
     pub fn new(certificates: Vec<X509>, key: PKey<Private>) -> Result<Chain, ChainError> {
         let public = PublicChain::new(certificates)?;
-        match public.key.public_eq(&key) {
-            true => Ok(Chain { public, key }),
-            false => Err(ChainError::OtherKey),
+        if public.key.public_eq(&key) {
+            Ok(Chain { public, key })
+        } else {
+            Err(ChainError::OtherKey)
         }
     }
 
@@ -325,11 +328,12 @@ struct Previous {
 /// What a server sends to one client.
 #[derive(Clone, Debug)]
 pub enum Selection {
-    /// One of these chains, without what the client has: whichever it can verify, the first if it can
-    /// verify several of one algorithm. There is at least one, and no other if the client has it whole.
+    /// One of these chains, without what the client has: whichever it can verify, the first if it
+    /// can verify several of one algorithm. There is at least one, and no other if the client has
+    /// it whole.
     Without(Vec<Omission>),
-    /// One of these chains, whole: whichever the client can verify. They are those of the name that it
-    /// asked for, or of the first chain if none is for that.
+    /// One of these chains, whole: whichever the client can verify. They are those of the name that
+    /// it asked for, or of the first chain if none is for that.
     Whole(Vec<Arc<Chain>>),
 }
 
@@ -358,9 +362,9 @@ impl Chains {
         }
     }
 
-    /// Sends `chains` from now on. Those that they replace stay good for whoever has them from DNS until
-    /// `until`: the records' TTL after the last moment at which one of them can have been answered. If one
-    /// expires before that, it is good no longer.
+    /// Sends `chains` from now on. Those that they replace stay good for whoever has them from DNS
+    /// until `until`: the records' TTL after the last moment at which one of them can have been
+    /// answered. If one expires before that, it is good no longer.
     pub fn rotate(&mut self, chains: Vec<Chain>, until: SystemTime) {
         let new = Chains::new(chains).current;
         let is_new = |digest: Digest| new.iter().any(|chain| chain.digest() == digest);
@@ -388,12 +392,13 @@ impl Chains {
         self.previous.iter().map(|old| (&*old.chain, old.until))
     }
 
-    /// Takes a chain that an earlier server had as [`Chains::rotate`] leaves those that are replaced, unless it is sent now.
+    /// Takes a chain that an earlier server had as [`Chains::rotate`] leaves those that are
+    /// replaced, unless it is sent now.
     pub fn restore(&mut self, chain: Chain, until: SystemTime) {
         let digest = chain.digest();
         let own = self.current.iter().map(|chain| chain.digest());
         let old = self.previous.iter().map(|old| old.chain.digest());
-        if own.chain(old).all(|known| known != digest) {
+        if own.chain(old).all(|other| other != digest) {
             let until = until.min(chain.valid_until());
             let chain = Arc::new(chain);
             self.previous.push(Previous { chain, until });
@@ -413,9 +418,9 @@ impl Chains {
     /// What to send to a client that asked for `name` (in lower case) and has certificates of this
     /// digest. The digest counts only for chains of that name.
     pub fn select(&self, name: Option<&str>, digest: Option<&Digest>) -> Selection {
-        let known = name.filter(|name| self.knows(name));
+        let served = name.filter(|name| self.knows(name));
         let first = self.current.first().map(Arc::as_ref);
-        let is_candidate = |chain: &Chain| match known {
+        let is_candidate = |chain: &Chain| match served {
             Some(name) => chain.is_for(name),
             None => first.is_some_and(|first| chain.names == first.names),
         };

@@ -1,7 +1,8 @@
 //! What a client demands of a record before it uses it.
 //!
-//! The chain is verified again in the handshake, whole and with the server's name: nothing here makes a
-//! certificate trusted. What is refused here costs no round trip, what slips through costs the connection.
+//! The chain is verified again in the handshake, whole and with the server's name: nothing here
+//! makes a certificate trusted. What is refused here costs no round trip, what slips through costs
+//! the connection.
 
 use std::time::SystemTime;
 
@@ -89,9 +90,9 @@ impl Offer {
     }
 }
 
-/// Checks a record for the server `name`: that each certificate is one and is signed by the one before it,
-/// that the lowest leads to an anchor, with dates, names, path lengths and name constraints, and that it is
-/// the end-entity of `name` if it is one at all.
+/// Checks a record for the server `name`: that each certificate is one and is signed by the one
+/// before it, that the lowest leads to an anchor, with dates, names, path lengths and name
+/// constraints, and that it is the end-entity of `name` if it is one at all.
 ///
 /// # Errors
 /// A [`Fallback`] with [`Outcome::Unsupported`] for an algorithm that can't be verified, and with
@@ -158,8 +159,8 @@ pub fn choose(lists: Vec<Result<Delivered, RecordError>>, name: &str, trust: &Tr
     best.ok_or(fallback)
 }
 
-/// Has a certificate be for `host`, a DNS name, as RFC 9525 has it (6.3 and 6.4): by its subjectAltName alone, whatever
-/// its common name is, and a wildcard is a whole label.
+/// Has a certificate be for `host`, a DNS name, as RFC 9525 has it (6.3 and 6.4): by its
+/// subjectAltName alone, whatever its common name is, and a wildcard is a whole label.
 ///
 /// # Errors
 /// OpenSSL's.
@@ -240,9 +241,10 @@ fn verify(
                 parameters.set_purpose(X509PurposeId::SSL_SERVER)?;
             }
             let verified = context.verify_cert()?;
-            Ok(match verified {
-                true => X509VerifyResult::OK,
-                false => context.error(),
+            Ok(if verified {
+                X509VerifyResult::OK
+            } else {
+                context.error()
             })
         })
     };

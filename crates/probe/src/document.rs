@@ -25,11 +25,14 @@ pub const JSON_SCHEMA: &str = include_str!("../schemas/probe-1.schema.json");
 const MOST_CERTIFICATES: usize = 100;
 /// More than any certificate has, in bytes.
 const MOST_DER: usize = 1 << 20;
-/// Bytes of a response: more than a probe reads of a connection, and few enough to be walked through.
+/// Bytes of a response: more than a probe reads of a connection, and few enough to be walked
+/// through.
 const MOST_RESPONSE: f64 = 8_388_608.0;
-/// Bytes of a record on the wire, with the expansion that RFC 8446 allows it (section 5.2), and that TLS 1.2 did.
+/// Bytes of a record on the wire, with the expansion that RFC 8446 allows it (section 5.2), and
+/// that TLS 1.2 did.
 const MOST_RECORD: f64 = 18_437.0;
-/// Bytes of a server's handshake: ten times what OpenSSL takes of a chain, and few enough to be walked through.
+/// Bytes of a server's handshake: ten times what OpenSSL takes of a chain, and few enough to be
+/// walked through.
 const MOST_FLIGHT: f64 = 1_048_576.0;
 /// Bytes of a segment: Linux sends none that is smaller (`TCP_MIN_SND_MSS`).
 const LEAST_SEGMENT: f64 = 48.0;
@@ -46,7 +49,8 @@ const MOST_SEGMENTS: f64 = 1e5;
 /// Whatever is counted over all connections.
 const MOST_COUNT: f64 = 1e9;
 
-/// What a probe found of a server. Times are in milliseconds, sizes in bytes; of a message with its header of four.
+/// What a probe found of a server. Times are in milliseconds, sizes in bytes; of a message with its
+/// header of four.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Document {
     /// Of this form.
@@ -90,7 +94,7 @@ pub struct Document {
     pub window: Option<WindowSeen>,
     /// The path in more words.
     #[serde(default)]
-    pub path: PathTold,
+    pub path: PathReport,
     /// The handshake.
     #[serde(default)]
     pub tls: TlsSeen,
@@ -100,7 +104,8 @@ pub struct Document {
     /// The response to the first request; none if there was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response: Option<ResponseSeen>,
-    /// How far it is to where the server needs another flight, today and with other chains: by arithmetic.
+    /// How far it is to where the server needs another flight, today and with other chains: by
+    /// arithmetic.
     #[serde(default)]
     pub edges: Vec<Edge>,
     /// What else there is to say, a line each.
@@ -165,7 +170,7 @@ pub struct WindowSeen {
 /// The path in more words.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct PathTold {
+pub struct PathReport {
     /// The median of `connect()`.
     pub rtt_median_ms: f64,
     /// The longest.
@@ -196,7 +201,8 @@ pub struct TlsSeen {
     pub signature: Option<String>,
     /// Whether a HelloRetryRequest asked for another group.
     pub hello_retry: bool,
-    /// What the server chose of what was offered, `h2` and `http/1.1`; none if it chose none, or was not asked.
+    /// What the server chose of what was offered, `h2` and `http/1.1`; none if it chose none, or
+    /// was not asked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub alpn: Option<String>,
     /// Session tickets on the first connection.
@@ -214,8 +220,8 @@ pub struct TlsSeen {
     pub encrypted_extensions_bytes: Option<u32>,
     /// Of the Certificate message.
     pub certificate_bytes: usize,
-    /// What of that are OCSP responses, with the headers of their extensions: 0 where none was stapled. In TLS 1.2, of the
-    /// CertificateStatus; none where that was not asked for.
+    /// What of that are OCSP responses, with the headers of their extensions: 0 where none was
+    /// stapled. In TLS 1.2, of the CertificateStatus; none where that was not asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub staple_bytes: Option<usize>,
     /// What became of a request for the client's certificate; none where there was none.
@@ -223,9 +229,11 @@ pub struct TlsSeen {
     pub client_certificate: Option<ClientCertificate>,
     /// Of the ClientHello on the wire.
     pub client_hello_wire_bytes: usize,
-    /// Of the server's messages on the wire, from ServerHello to Finished, and of tickets that left with those.
+    /// Of the server's messages on the wire, from ServerHello to Finished, and of tickets that left
+    /// with those.
     pub server_flight_wire_bytes: usize,
-    /// In which writes those left the server; none where segments were not counted, or came out of order.
+    /// In which writes those left the server; none where segments were not counted, or came out of
+    /// order.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub writes: Option<Writes>,
     /// Why the chain is not trusted here; none if it is.
@@ -239,7 +247,8 @@ pub struct TlsSeen {
 pub enum ClientCertificate {
     /// It goes on, and answers.
     Optional,
-    /// It ends the connection with the alert certificate_required, or with one that comes in its place.
+    /// It ends the connection with the alert certificate_required, or with one that comes in its
+    /// place.
     Required,
     /// It was not seen to do either.
     Asked,
@@ -366,7 +375,8 @@ impl Document {
         Document::of(value)
     }
 
-    /// The same of one that is in another document, which is no longer than [`Document::read`] takes.
+    /// The same of one that is in another document, which is no longer than [`Document::read`]
+    /// takes.
     ///
     /// # Errors
     ///
@@ -380,7 +390,7 @@ impl Document {
             }
             None => return Err(DocumentError::NoVersion),
         }
-        // Documents of old said none.
+        // Documents of old have none.
         if let Some(schema) = value.get("schema")
             && schema != SCHEMA
             && schema != ""
@@ -598,7 +608,7 @@ impl Number {
         Number::of(key, Some(is as f64), most)
     }
 
-    /// One that is above 0, if it is said.
+    /// One that is above 0, if it is there.
     fn positive<N: Into<f64>>(key: &'static str, is: Option<N>, most: f64) -> Number {
         Number {
             least: f64::MIN_POSITIVE,
@@ -616,9 +626,10 @@ impl Number {
             key, least, most, ..
         } = self;
         let is = self.is.unwrap_or_default();
-        match *least == f64::MIN_POSITIVE {
-            true => format!("{key}: {is} is not above 0 and up to {most}"),
-            false => format!("{key}: {is} is not from {least} to {most}"),
+        if *least == f64::MIN_POSITIVE {
+            format!("{key}: {is} is not above 0 and up to {most}")
+        } else {
+            format!("{key}: {is} is not from {least} to {most}")
         }
     }
 }
@@ -655,7 +666,8 @@ impl Certificate {
         !self.subject.is_empty() && self.subject == self.issuer
     }
 
-    /// Its DER with this key, signed with this one, and all else as it is. None where its parts are not known.
+    /// Its DER with this key, signed with this one, and all else as it is. None where its parts are
+    /// not known.
     #[must_use]
     pub fn with(&self, key: KeyAlgorithm, signer: KeyAlgorithm) -> Option<usize> {
         if self.key_bytes == 0 || self.signature_bytes == 0 {
@@ -679,7 +691,8 @@ impl Certificate {
         ))
     }
 
-    /// Bytes of what says which key it has, of algorithms that Lastbyte has no name for (RFC 5480, RFC 8410, RFC 4055).
+    /// Bytes of what says which key it has, of algorithms that Lastbyte has no name for (RFC 5480,
+    /// RFC 8410, RFC 4055).
     fn key_identifier(&self) -> usize {
         match self.algorithm.as_str() {
             // P-521 has a shorter name than other curves.
@@ -697,8 +710,8 @@ impl Certificate {
     /// Bytes of what says how it is signed.
     fn signature_identifier(&self) -> usize {
         match self.signature.as_str() {
-            // With a hash of SHA-2, twice, and the length of a salt as long as it (RFC 4055, section 3.1). Longer salts take
-            // another byte, which is not known.
+            // With a hash of SHA-2, twice, and the length of a salt as long as it (RFC 4055,
+            // section 3.1). Longer salts take another byte, which is not known.
             "rsassaPss" => 67,
             name if name.contains("RSA") => 15,
             name if name.starts_with("ecdsa") => 12,
@@ -726,7 +739,7 @@ impl From<Window> for WindowSeen {
 impl WindowSeen {
     /// In a word: `10`, `24+`, `10..12`, `?`.
     #[must_use]
-    pub fn told(&self) -> String {
+    pub fn to_text(&self) -> String {
         match (self.certainty, self.most) {
             (Certainty::Exact | Certainty::Likely, _) => self.least.to_string(),
             (Certainty::Between, Some(most)) => format!("{}..{most}", self.least),
@@ -738,19 +751,19 @@ impl WindowSeen {
     /// The window itself, if it is known.
     #[must_use]
     pub fn value(&self) -> Option<u32> {
-        let is_known = matches!(self.certainty, Certainty::Exact | Certainty::Likely);
-        is_known.then_some(self.least)
+        let is_single = matches!(self.certainty, Certainty::Exact | Certainty::Likely);
+        is_single.then_some(self.least)
     }
 }
 
 impl RateSeen {
     /// What limits the path, and how fast it is at least, in Mbit/s: one of both.
     #[must_use]
-    pub fn told(self) -> [Option<f64>; 2] {
-        let told = |bits: f64| Some((bits / 1e4).round() / 1e2);
+    pub fn megabits(self) -> [Option<f64>; 2] {
+        let rounded = |bits: f64| Some((bits / 1e4).round() / 1e2);
         match self {
-            RateSeen::About(bits) => [told(bits), None],
-            RateSeen::AtLeast(bits) => [None, told(bits)],
+            RateSeen::About(bits) => [rounded(bits), None],
+            RateSeen::AtLeast(bits) => [None, rounded(bits)],
         }
     }
 }

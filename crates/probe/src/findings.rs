@@ -22,7 +22,7 @@ pub struct Findings {
     pub path: Option<PathSeen>,
     /// The server's initial window; none if nothing tells.
     pub window: Option<Window>,
-    /// What each connection said of the window, in their order.
+    /// What each connection showed of the window, in their order.
     pub looks: Vec<Look>,
 }
 
@@ -87,9 +87,10 @@ impl Probe {
                 rtt,
                 // A sender that paces itself can look like a path.
                 rate: path::rate(&self.connections, &rtt).map(|rate| {
-                    match looks.iter().any(|look| look.paced > 0) {
-                        true => RateSeen::AtLeast(rate.bits()),
-                        false => rate,
+                    if looks.iter().any(|look| look.paced > 0) {
+                        RateSeen::AtLeast(rate.bits())
+                    } else {
+                        rate
                     }
                 }),
                 loss: path::loss(&self.connections),

@@ -55,7 +55,8 @@ pub enum HeadError {
 }
 
 impl Head {
-    /// Adds what has come. `None` until the head is whole; nothing is parsed before a line has ended.
+    /// Adds what has come. `None` until the head is whole; nothing is parsed before a line has
+    /// ended.
     ///
     /// # Errors
     ///
@@ -93,9 +94,10 @@ impl Head {
     }
 
     fn within_bounds(&self) -> Result<Option<Response>, HeadError> {
-        match self.bytes.len() + self.interim_bytes > MOST_HEAD {
-            true => Err(HeadError::TooLong),
-            false => Ok(None),
+        if self.bytes.len() + self.interim_bytes > MOST_HEAD {
+            Err(HeadError::TooLong)
+        } else {
+            Ok(None)
         }
     }
 
@@ -208,7 +210,8 @@ mod tests {
         }
     }
 
-    /// As many as are read past, one more, and what would once have called itself thousands of times.
+    /// As many as are read past, one more, and what would once have called itself thousands of
+    /// times.
     #[test]
     fn interim_responses_are_read_past_up_to_a_limit() {
         let interim = |count: usize| "HTTP/1.1 103 \r\n\r\n".repeat(count);

@@ -70,13 +70,14 @@ impl Rtt {
 /// What a SYN waits before it is sent again.
 const SYN_AGAIN: Duration = Duration::from_secs(1);
 
-/// Whether a SYN was sent again, or what answers it: `connect()` took so long, and the path a round trip of `least`.
+/// Whether a SYN was sent again, or what answers it: `connect()` took so long, and the path a round
+/// trip of `least`.
 fn is_again(connect: Duration, least: Duration) -> bool {
     connect >= least.saturating_add(SYN_AGAIN * 9 / 10)
 }
 
-/// Whether a connection began with a SYN that was sent again. A server whose SYN-ACK was lost begins with a window of one
-/// segment (`tcp_init_transfer`), whatever its usual one.
+/// Whether a connection began with a SYN that was sent again. A server whose SYN-ACK was lost
+/// begins with a window of one segment (`tcp_init_transfer`), whatever its usual one.
 pub(crate) fn is_late(connection: &Connection, rtt: &Rtt) -> bool {
     let connect = connection.connected();
     connect.is_some_and(|connect| is_again(connect, rtt.least))
@@ -120,9 +121,9 @@ pub(crate) fn loss(connections: &[Connection]) -> Loss {
     loss
 }
 
-/// Segments over which a rate is told: fewer tell of the timing of interrupts.
+/// Segments over which a rate is determined: fewer show the timing of interrupts.
 const SPAN: u32 = 8;
-/// The least time over which it is told.
+/// The least time over which it is determined.
 const SPAN_TIME: Duration = Duration::from_millis(1);
 /// How equal rates of two rounds are that the path limits.
 const EQUAL: f64 = 0.03;
@@ -135,7 +136,8 @@ struct Pace {
     ending: Ending,
 }
 
-/// A path that limits a sender does so in each round, while a sender that paces itself goes twice as fast in the next.
+/// A path that limits a sender does so in each round, while a sender that paces itself goes twice
+/// as fast in the next.
 pub(crate) fn rate(connections: &[Connection], rtt: &Rtt) -> Option<RateSeen> {
     let mut fastest: Option<f64> = None;
     let mut limit: Option<f64> = None;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::window::{Certainty, Window};
-use crate::{Connection, Look, MOST_WINDOW, Said};
+use crate::{Connection, Evidence, Look, MOST_WINDOW};
 
 /// What a probe may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,17 +21,20 @@ impl Default for Limits {
 /// A connection to make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ask {
-    /// The largest segment to ask the server for, as TCP's option has it: with what timestamps take of it. None for the
-    /// path's own.
+    /// The largest segment to ask the server for, as TCP's option has it: with what timestamps take
+    /// of it. None for the path's own.
     pub segment: Option<u16>,
-    /// Bytes on the wire of the response after which nothing more is to be learnt, and the connection can be ended.
+    /// Bytes on the wire of the response after which nothing more is to be learnt, and the
+    /// connection can be ended.
     pub most: usize,
-    /// How long to wait between the handshake and the request: a server that has nothing to send for that long begins
-    /// with its initial window again, unless it was told not to (`tcp_slow_start_after_idle`).
+    /// How long to wait between the handshake and the request: a server that has nothing to send
+    /// for that long begins with its initial window again, unless it is configured not to
+    /// (`tcp_slow_start_after_idle`).
     pub pause: Duration,
 }
 
-/// Bytes that are read where segments are as large as the path has them: some round trips of any window.
+/// Bytes that are read where segments are as large as the path has them: some round trips of any
+/// window.
 const MOST: usize = 2_000_000;
 /// Segments that are read where they are small.
 const MOST_SEGMENTS: usize = 5 * MOST_WINDOW as usize;
@@ -78,12 +81,13 @@ pub(crate) fn next(
     }
     if let Some(segment) = window.and_then(|window| narrowing(window, connections)) {
         // Where tickets are on their way with it, a response tells more once they are acknowledged.
-        let pause = match connections
+        let pause = if connections
             .first()
             .is_some_and(|first| has_tickets(first, rtt))
         {
-            true => pause(rtt),
-            false => at_once,
+            pause(rtt)
+        } else {
+            at_once
         };
         return asks(Some(segment), pause);
     }
@@ -92,19 +96,21 @@ pub(crate) fn next(
     let small = u16::try_from(flight / SEGMENTS + TIMESTAMPS).unwrap_or(SMALL);
     let small = small.clamp(LEAST, SMALL);
     let last = looks.last();
-    let was_told = last.is_some_and(|look| look.handshake.candidates().is_some());
+    let has_candidates = last.is_some_and(|look| look.handshake.candidates().is_some());
     let ends_flights = looks
         .iter()
-        .any(|look| matches!(look.handshake, Said::Closed(_)));
+        .any(|look| matches!(look.handshake, Evidence::Closed(_)));
     // Smaller segments leave room on a path that others fill.
     let is_full = looks
         .iter()
-        .any(|look| matches!(look.handshake, Said::Full(_)));
+        .any(|look| matches!(look.handshake, Evidence::Full(_)));
     match made {
         _ if is_full && !ends_flights => asks(Some(LEAST), at_once),
         2 => asks(Some(small), at_once),
         // What was lost before may not be lost again.
-        _ if ends_flights || !was_told => asks(Some(small.max(small.midpoint(LEAST))), at_once),
+        _ if ends_flights || !has_candidates => {
+            asks(Some(small.max(small.midpoint(LEAST))), at_once)
+        }
         // The flight is too short: the response has to tell.
         3 | 5 => asks(Some(small), pause(rtt)),
         _ => asks(Some(small.midpoint(SMALL)), pause(rtt)),
@@ -134,12 +140,13 @@ fn has_tickets(connection: &Connection, rtt: Duration) -> bool {
     between.any(|(at, _)| (answer..first_byte).contains(&at))
 }
 
-/// Whether what a HelloRetryRequest has made of the window is another one by each way of growing, and a response could tell them
-/// apart that was not asked for yet: in segments as large as the path has them, of which the handshake has too few to open a window
-/// of slow start, while it opens BBR's.
+/// Whether what a HelloRetryRequest has made of the window is another one by each way of growing,
+/// and a response could tell them apart that was not asked for yet: in segments as large as the
+/// path has them, of which the handshake has too few to open a window of slow start, while it opens
+/// BBR's.
 fn has_two_ways(window: &Window, looks: &[Look], connections: &[Connection]) -> bool {
     let differs = looks.iter().any(|look| {
-        matches!(look.handshake, Said::Closed(_)) && look.handshake != look.handshake_of_bbr
+        matches!(look.handshake, Evidence::Closed(_)) && look.handshake != look.handshake_of_bbr
     });
     let (Some(first), Some(most)) = (connections.first(), window.most) else {
         return false;
@@ -149,17 +156,18 @@ fn has_two_ways(window: &Window, looks: &[Look], connections: &[Connection]) -> 
     let flight = flight_bytes(first);
     let came = first.arrivals().map(|(_, arrival)| arrival.bytes);
     let response = came.fold(0, usize::saturating_add).saturating_sub(flight);
-    let is_asked = connections.iter().skip(1).any(|connection| {
+    let is_tried = connections.iter().skip(1).any(|connection| {
         connection.segment == first.segment && connection.requested() > connection.finished()
     });
-    differs && !is_asked && 2 * count(flight) < most && count(response) > most.saturating_add(4)
+    differs && !is_tried && 2 * count(flight) < most && count(response) > most.saturating_add(4)
 }
 
 /// The segment that halves a range at least, if one is left to try.
 ///
-/// Slow start raises a window to twice the segments of the server's flight where it was not above that, and then many
-/// windows look the same in the response. With larger segments the flight has fewer of them, so more windows stay as they
-/// are; but the response still has to fill them. Where it can't, the middle is tried, from both sides.
+/// Slow start raises a window to twice the segments of the server's flight where it was not above
+/// that, and then many windows look the same in the response. With larger segments the flight has
+/// fewer of them, so more windows stay as they are; but the response still has to fill them. Where
+/// it can't, the middle is tried, from both sides.
 fn narrowing(window: &Window, connections: &[Connection]) -> Option<u16> {
     let most = window
         .most
@@ -174,20 +182,20 @@ fn narrowing(window: &Window, connections: &[Connection]) -> Option<u16> {
     let middle = response.saturating_add(flight.saturating_mul(2))
         / count(window.least.saturating_add(most));
     let fills = fills.min(usize::from(SMALL));
-    let asked = match stays <= fills {
-        // The more the flights of two connections differ, the less can a window of one way of growing look like another's of
-        // the other; but the larger the segments, the longer they take on the path.
-        true => {
-            let halfway = stays.midpoint(fills);
-            vec![halfway, halfway.midpoint(fills), fills, stays]
-        }
-        false => vec![middle],
+    let sizes = if stays <= fills {
+        // The more the flights of two connections differ, the less can a window of one way of
+        // growing look like another's of the other; but the larger the segments, the longer they
+        // take on the path.
+        let halfway = stays.midpoint(fills);
+        vec![halfway, halfway.midpoint(fills), fills, stays]
+    } else {
+        vec![middle]
     };
-    let mut asked = asked.into_iter().map(|bytes| {
+    let mut sizes = sizes.into_iter().map(|bytes| {
         let segment = bytes.saturating_add(TIMESTAMPS);
         u16::try_from(segment).unwrap_or(SMALL).clamp(LEAST, SMALL)
     });
-    asked.find(|segment| {
+    sizes.find(|segment| {
         !connections.iter().any(|connection| {
             connection.segment.saturating_add(TIMESTAMPS) == usize::from(*segment)
         })

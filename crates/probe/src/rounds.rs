@@ -22,11 +22,13 @@ pub struct Round {
 /// Why a round has no more segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// Silence, until a round trip after its first segment the next round began: the window was full.
+    /// Silence, until a round trip after its first segment the next round began: the window was
+    /// full.
     Window,
     /// Nothing came after it: the server had no more to send, or nobody looked.
     Data,
-    /// No silence, as the path was full, but the server's timestamps show where the next round began: the window was full.
+    /// No silence, as the path was full, but the server's timestamps show where the next round
+    /// began: the window was full.
     Answered,
     /// No silence: the path was full all the while.
     Path,
@@ -46,7 +48,7 @@ pub(crate) struct Piece {
     pub(crate) is_behind_gap: bool,
     /// Whether its segments were as large as they may be.
     pub(crate) is_full: bool,
-    /// The round trip that the server's echoes of our timestamps had said by then.
+    /// The round trip that the server's echoes of our timestamps had shown by then.
     pub(crate) receiver_rtt: Duration,
 }
 
@@ -82,7 +84,8 @@ pub(crate) fn pieces(connection: &Connection) -> Vec<Piece> {
     pieces.collect()
 }
 
-/// How exactly times can be told of a path with this round-trip time, whose connects differ by so much.
+/// How exactly times can be determined on a path with this round-trip time, whose connects differ
+/// by so much.
 pub(crate) fn tolerance(rtt: Duration, spread: Duration) -> Duration {
     (rtt / 20)
         .max(spread.saturating_mul(2))
@@ -90,8 +93,8 @@ pub(crate) fn tolerance(rtt: Duration, spread: Duration) -> Duration {
         .min(rtt / 3)
 }
 
-/// Sorts pieces into rounds: each begins with the first one that can be an answer to an acknowledgement of the round
-/// before.
+/// Sorts pieces into rounds: each begins with the first one that can be an answer to an
+/// acknowledgement of the round before.
 #[must_use]
 pub fn rounds(connection: &Connection, rtt: Duration, spread: Duration) -> Vec<Round> {
     of(&pieces(connection), rtt, spread)
@@ -107,7 +110,7 @@ pub(crate) fn of(pieces: &[Piece], rtt: Duration, spread: Duration) -> Vec<Round
         let (round, after) = rest.split_at_checked(here.max(1)).unwrap_or((rest, &[]));
         let timed = ending(round, after.first(), rtt, tolerance);
         let answered = match timed {
-            // Where a round ends that the path stretches can't be told by the time.
+            // Where a round ends that the path stretches does not show in the time.
             Ending::Path | Ending::Unknown if rounds.is_empty() => answered(rest, here),
             _ => None,
         };
@@ -132,7 +135,8 @@ pub(crate) fn of(pieces: &[Piece], rtt: Duration, spread: Duration) -> Vec<Round
     rounds
 }
 
-/// A window that was full opens: where the next round is no larger, segments take longer on the path than a round trip.
+/// A window that was full opens: where the next round is no larger, segments take longer on the
+/// path than a round trip.
 fn doubt(rounds: &mut [Round]) {
     for at in 1..rounds.len() {
         let (before, after) = rounds.split_at_mut(at);
@@ -150,7 +154,8 @@ fn doubt(rounds: &mut [Round]) {
     }
 }
 
-/// Timestamps are of whole milliseconds (RFC 7323, section 5.4; Linux has no others unless a route asks for it).
+/// Timestamps are of whole milliseconds (RFC 7323, section 5.4; Linux has no others unless a route
+/// asks for it).
 const TIMESTAMP: Duration = Duration::from_millis(1);
 /// What else times of arrival may be wrong by.
 pub(crate) const LATE: Duration = Duration::from_micros(200);
@@ -158,12 +163,14 @@ pub(crate) const LATE: Duration = Duration::from_micros(200);
 const HIDING: usize = 8;
 const HIDING_TIME: Duration = Duration::from_millis(5);
 
-/// The first piece that answers an acknowledgement of this flight, where the server's timestamps tell.
+/// The first piece that answers an acknowledgement of this flight, where the server's timestamps
+/// tell.
 ///
-/// A server echoes the latest timestamp that it has seen (RFC 7323, section 4.3). All that its window held echoes that of the
-/// request. What it sends once the flight's first acknowledgement is there echoes that one's, which is new, so the kernel takes
-/// another sample of how long echoes take (`tcp_rcv_rtt_measure_ts`): from that acknowledgement to this very segment. That
-/// shows however long segments wait before the path.
+/// A server echoes the latest timestamp that it has seen (RFC 7323, section 4.3). All that its
+/// window held echoes that of the request. What it sends once the flight's first acknowledgement is
+/// there echoes that one's, which is new, so the kernel takes another sample of how long echoes
+/// take (`tcp_rcv_rtt_measure_ts`): from that acknowledgement to this very segment. That shows
+/// however long segments wait before the path.
 fn answered(flight: &[Piece], not_before: usize) -> Option<usize> {
     let is_after = |index: usize| index >= not_before.max(1);
     let changes = (flight.windows(2).zip(1..)).find_map(|(pair, index)| match pair {
@@ -215,9 +222,10 @@ fn ending(round: &[Piece], next: Option<&Piece>, rtt: Duration, tolerance: Durat
     // What is lost at the end of a round shows with the next one.
     let is_disordered = round.iter().chain(next).any(|piece| piece.is_disordered);
     let Some(next) = next else {
-        return match is_disordered {
-            true => Ending::Unknown,
-            false => Ending::Data,
+        return if is_disordered {
+            Ending::Unknown
+        } else {
+            Ending::Data
         };
     };
     let silence = next.at.saturating_sub(last.at);

@@ -1,5 +1,5 @@
-//! A server to find things out about: TCP with slow start, selective acknowledgements and loss, over the pipes of
-//! `lastbyte-link`. It shares no code with the arithmetic that is inverted.
+//! A server to find things out about: TCP with slow start, selective acknowledgements and loss,
+//! over the pipes of `lastbyte-link`. It shares no code with the arithmetic that is inverted.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -117,7 +117,8 @@ struct Run<'a> {
     read: usize,
     unacknowledged: u32,
     quick: u32,
-    /// The last timestamp that was echoed, and eight times the round trip that those say, in microseconds.
+    /// The last timestamp that was echoed, and eight times the round trip that those say, in
+    /// microseconds.
     echoed: u64,
     receiver_rtt: u64,
     counters: Counters,
@@ -352,10 +353,12 @@ impl Run<'_> {
             has_sent = true;
             self.last_sent = now;
             if is_paced {
-                // Twice what the window would be in a round trip; BBR's gain has more, of what it has seen.
-                let most = match is_bbr {
-                    true => HIGH_GAIN * self.within.max(f64::from(self.server.window)),
-                    false => 2.0 * self.window,
+                // Twice what the window would be in a round trip; BBR's gain has more, of what it
+                // has seen.
+                let most = if is_bbr {
+                    HIGH_GAIN * self.within.max(f64::from(self.server.window))
+                } else {
+                    2.0 * self.window
                 };
                 let gap = self.rtt.as_nanos() as f64 / most;
                 self.next_pace = Time(now.0.max(self.next_pace.0) + gap as u64);
@@ -442,9 +445,10 @@ impl Run<'_> {
             Control::Bbr => self.delivered.0 < 10 || self.window < HIGH_GAIN * self.within + 6.0,
         };
         if is_used && (self.recovery.is_none() || self.window < self.threshold) {
-            match self.window < self.threshold {
-                true => self.window += f64::from(fresh),
-                false => self.window += f64::from(fresh) / self.window,
+            if self.window < self.threshold {
+                self.window += f64::from(fresh);
+            } else {
+                self.window += f64::from(fresh) / self.window;
             }
         }
         if self.server.control == Control::Bbr && fresh > 0 {

@@ -87,17 +87,17 @@ fn drawn(seed: u64, loss: f64) -> Server {
         retry: 0,
         flight: between(seed, 4, 1e3, 30e3) as usize + 400,
         tickets: [0, 510][usize::from(draw(seed, 7) > 0.5)],
-        response: match draw(seed, 8) > 0.5 {
-            true => vec![object],
-            false => {
-                let mut writes = vec![16_406; object / 16_406];
-                writes.push(object % 16_406 + 1);
-                writes
-            }
+        response: if draw(seed, 8) > 0.5 {
+            vec![object]
+        } else {
+            let mut writes = vec![16_406; object / 16_406];
+            writes.push(object % 16_406 + 1);
+            writes
         },
-        think: Duration::from_secs_f64(match draw(seed, 9) > 0.5 {
-            true => 0.0,
-            false => between(seed, 10, 1e-3, 0.3),
+        think: Duration::from_secs_f64(if draw(seed, 9) > 0.5 {
+            0.0
+        } else {
+            between(seed, 10, 1e-3, 0.3)
         }),
         control: Control::Reno,
         paced: draw(seed, 11) > 0.8,
@@ -178,7 +178,8 @@ fn score_of(cases: u64, drawn: impl Fn(u64) -> Server) -> Score {
     score
 }
 
-/// How many servers are drawn: `LASTBYTE_PROBE_CASES=500` is what docs/benchmarks/probes.md reports. `LASTBYTE_PROBE_FIRST` draws others.
+/// How many servers are drawn: `LASTBYTE_PROBE_CASES=500` is what docs/benchmarks/probes.md
+/// reports. `LASTBYTE_PROBE_FIRST` draws others.
 fn cases() -> u64 {
     asked("LASTBYTE_PROBE_CASES").unwrap_or(100)
 }
@@ -211,7 +212,8 @@ fn servers_of_chance_are_found_with_loss() {
     assert!(score.rtt as u64 * 100 >= cases * 98, "{score:?}");
 }
 
-/// Paced responses of slow start that lost packets: two of them agree on no window by its rule, and by BBR's on a smaller one.
+/// Paced responses of slow start that lost packets: two of them agree on no window by its rule, and
+/// by BBR's on a smaller one.
 #[test]
 fn what_loss_has_made_of_slow_start_is_not_told_as_bbr() {
     let server = drawn(40_696, 0.01);
@@ -225,7 +227,8 @@ fn what_loss_has_made_of_slow_start_is_not_told_as_bbr() {
     );
 }
 
-/// How sure a probe of this server is, whose window is in what it reports, or it reports to be uncertain.
+/// How sure a probe of this server is, whose window is in what it reports, or it reports to be
+/// uncertain.
 fn certainty_without_a_wrong_window(server: &Server, window: u32) -> Certainty {
     let (findings, _) = probe(server);
     let found = findings.window.unwrap();
@@ -267,8 +270,8 @@ fn servers_of_chance_with_bbr_are_not_told_wrong() {
     assert!(score.exact as u64 * 100 >= cases * 75, "{score:?}");
 }
 
-/// BBR's window has grown by the HelloRetryRequest when the server's flight begins, and a window of one segment, which that
-/// fills, has by slow start, too.
+/// BBR's window has grown by the HelloRetryRequest when the server's flight begins, and a window of
+/// one segment, which that fills, has by slow start, too.
 #[test]
 fn a_window_behind_a_hello_retry_request_is_the_one_before_it() {
     for control in [Control::Reno, Control::Bbr] {
@@ -286,7 +289,8 @@ fn a_window_behind_a_hello_retry_request_is_the_one_before_it() {
             }
         }
         println!("{control:?}: {exact}");
-        // Where the response is over before a window of either way of growing is full, two windows are left.
+        // Where the response is over before a window of either way of growing is full, two windows
+        // are left.
         assert!(exact >= 20, "{control:?}: {exact} of 36");
     }
 }
@@ -296,7 +300,8 @@ fn servers_of_chance_that_ask_for_another_group_are_not_told_wrong() {
     let cases = cases() / 4;
     for (control, loss, least) in [
         (Control::Reno, 0.0, 65),
-        // Most of these answer with less than tells slow start and BBR apart, and have both windows in a range.
+        // Most of these answer with less than tells slow start and BBR apart, and have both windows
+        // in a range.
         (Control::Bbr, 0.0, 20),
         (Control::Reno, 0.01, 30),
     ] {
@@ -597,8 +602,8 @@ mod documents {
     }
 }
 
-/// Where a SYN-ACK was lost, Linux begins with a window of one segment, on one connection or on all of them: what that connection
-/// says is nothing of the server's usual window.
+/// Where a SYN-ACK was lost, Linux begins with a window of one segment, on one connection or on all
+/// of them: what that connection says is nothing of the server's usual window.
 #[test]
 fn a_connection_whose_syn_was_sent_again_says_nothing_of_the_window() {
     let is_late = |connection: &Connection| {

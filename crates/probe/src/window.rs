@@ -28,7 +28,8 @@ pub struct Window {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Certainty {
-    /// Two flights or more, of segments of different sizes or of different places, agree on it, and none objects.
+    /// Two flights or more, of segments of different sizes or of different places, agree on it, and
+    /// none objects.
     Exact,
     /// One flight says so.
     Likely,
@@ -52,43 +53,44 @@ pub enum Pacing {
 /// What one connection says of the window.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Look {
-    /// Of the server's first flight, which begins with the window itself, or with what an acknowledged HelloRetryRequest has
-    /// made of it by slow start.
-    pub handshake: Said,
+    /// Of the server's first flight, which begins with the window itself, or with what an
+    /// acknowledged HelloRetryRequest has made of it by slow start.
+    pub handshake: Evidence,
     /// The same where BBR has made it of it, whose window also grows while it is not full.
-    pub handshake_of_bbr: Said,
+    pub handshake_of_bbr: Evidence,
     /// Of the response, which begins with what slow start has made of it.
-    pub response: Said,
+    pub response: Evidence,
     /// The same where BBR has made it of it, whose window also grows while it is not full.
-    pub response_of_bbr: Said,
+    pub response_of_bbr: Evidence,
     /// Flights that were paced.
     pub paced: usize,
     /// Segments of the connection that came behind a gap, or that the client sent again.
     pub lost: u32,
 }
 
-/// What a flight says of the initial window.
+/// What a flight shows of the initial window.
 #[derive(Clone, Default, PartialEq, Eq)]
-pub enum Said {
+pub enum Evidence {
     /// Nothing: there was none, or packets were lost.
     #[default]
     Nothing,
-    /// The window was not what ended it. These could have carried it; without an upper end if [`MOST_WINDOW`] is among
-    /// them.
+    /// The window was not what ended it. These could have carried it; without an upper end if
+    /// [`MOST_WINDOW`] is among them.
     Open(Vec<u32>),
-    /// The path was full all the while, so the window was not seen to end. These could have filled it, likewise.
+    /// The path was full all the while, so the window was not seen to end. These could have filled
+    /// it, likewise.
     Full(Vec<u32>),
     /// The window ended it, and these would have so.
     Closed(Vec<u32>),
 }
 
-impl fmt::Debug for Said {
+impl fmt::Debug for Evidence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = match self {
-            Said::Nothing => return f.write_str("Nothing"),
-            Said::Open(_) => "Open",
-            Said::Full(_) => "Full",
-            Said::Closed(_) => "Closed",
+            Evidence::Nothing => return f.write_str("Nothing"),
+            Evidence::Open(_) => "Open",
+            Evidence::Full(_) => "Full",
+            Evidence::Closed(_) => "Closed",
         };
         let candidates = self.candidates().unwrap_or_default();
         match candidates {
@@ -98,22 +100,22 @@ impl fmt::Debug for Said {
     }
 }
 
-impl Said {
+impl Evidence {
     /// Those that agree with it, if it says anything.
     #[must_use]
     pub fn candidates(&self) -> Option<&[u32]> {
         match self {
-            Said::Nothing => None,
-            Said::Open(candidates) | Said::Full(candidates) | Said::Closed(candidates) => {
-                Some(candidates)
-            }
+            Evidence::Nothing => None,
+            Evidence::Open(candidates)
+            | Evidence::Full(candidates)
+            | Evidence::Closed(candidates) => Some(candidates),
         }
     }
 }
 
-/// A flight as it was seen: what came in its first rounds.
+/// A flight as it was observed: what came in its first rounds.
 #[derive(Clone, Debug)]
-struct Seen {
+struct ObservedFlight {
     rounds: Vec<Round>,
 }
 
@@ -126,7 +128,8 @@ const LEAST_HEADERS: usize = 40;
 const MOST_HEADERS: usize = 120;
 /// The longest that a client waits before it acknowledges (`TCP_DELACK_MIN`, and a tick).
 const DELAYED_ACK: Duration = Duration::from_millis(44);
-/// What a server's retransmission timeout is above the round trip, and how long it has to be idle to begin anew.
+/// What a server's retransmission timeout is above the round trip, and how long it has to be idle
+/// to begin anew.
 const TIMEOUT: Duration = Duration::from_millis(200);
 /// No round trip and no server takes longer.
 const LONGEST: Duration = Duration::from_secs(60);
@@ -145,20 +148,24 @@ pub fn candidates(connection: &Connection, rtt: &Rtt) -> Look {
     };
     let handshake = |growth| {
         let begins = |window| flights.begins_with(window, growth);
-        flights.said(&flights.handshake, begins)
+        flights.evidence(&flights.handshake, begins)
     };
-    let response = |goes_on: &dyn Fn(u32, &Seen) -> bool| {
-        let seen = flights.response.as_ref();
-        let said = seen.map(|seen| flights.said(seen, |window| goes_on(window, seen)));
-        said.unwrap_or_default()
+    let response = |goes_on: &dyn Fn(u32, &ObservedFlight) -> bool| {
+        let observed = flights.response.as_ref();
+        let evidence =
+            observed.map(|observed| flights.evidence(observed, |window| goes_on(window, observed)));
+        evidence.unwrap_or_default()
     };
     Look {
-        paced: flights.seen().filter(|seen| seen.is_paced(rtt)).count(),
+        paced: flights
+            .observed()
+            .filter(|observed| observed.is_paced(rtt))
+            .count(),
         lost: flights.lost,
         handshake: handshake(Growth::Used),
         handshake_of_bbr: handshake(Growth::Always),
-        response: response(&|window, seen| flights.goes_on_with(window, seen)),
-        response_of_bbr: response(&|window, seen| flights.goes_on_with_bbr(window, seen)),
+        response: response(&|window, observed| flights.goes_on_with(window, observed)),
+        response_of_bbr: response(&|window, observed| flights.goes_on_with_bbr(window, observed)),
     }
 }
 
@@ -168,8 +175,8 @@ struct Flights<'a> {
     rtt: Duration,
     /// Segments of a HelloRetryRequest, which was acknowledged before the server's flight.
     retry: u32,
-    handshake: Seen,
-    response: Option<Seen>,
+    handshake: ObservedFlight,
+    response: Option<ObservedFlight>,
     /// Segments that came before the response and after the handshake.
     tickets: u32,
     /// Whether the server knew before the response that all of them had come.
@@ -189,7 +196,7 @@ impl<'a> Flights<'a> {
             segments.fold(0, u32::saturating_add)
         };
         let spread = rtt.spread().min(rtt.least / 8);
-        let of = |pieces: &[Piece]| Seen {
+        let of = |pieces: &[Piece]| ObservedFlight {
             rounds: of(pieces, rtt.least, spread),
         };
         let pieces = pieces(connection);
@@ -225,9 +232,10 @@ impl<'a> Flights<'a> {
         });
         let early = counted(tickets);
         let is_apart = lead > tolerance && last > between.saturating_mul(3) / 2;
-        let (tickets, response) = match is_apart {
-            true => (tickets, response),
-            false => (&after[..0], after),
+        let (tickets, response) = if is_apart {
+            (tickets, response)
+        } else {
+            (&after[..0], after)
         };
         let think = begins
             .zip(finished)
@@ -249,7 +257,8 @@ impl<'a> Flights<'a> {
             connection,
             rtt: rtt.least,
             retry: counted(retry),
-            // What is lost changes the window for good. While tickets are on their way, their acknowledgement opens the window in the midst of the flight.
+            // What is lost changes the window for good. While tickets are on their way, their
+            // acknowledgement opens the window in the midst of the flight.
             response: (!response.is_empty()
                 && !has_lost
                 && (!is_apart || lead > rtt.least.saturating_add(rtt.least / 4)))
@@ -266,9 +275,10 @@ impl<'a> Flights<'a> {
         })
     }
 
-    /// Whether the first round of a flight, behind so many segments, came so fast that BBR did not send it with such an initial
-    /// window: it leaves with 2.885 times what a round trip holds at most (`bbr_high_gain`), but for the first ten segments of a
-    /// connection (`tcp_update_skb_after_send`) and what leaves together, a millisecond's (`sk_pacing_shift`).
+    /// Whether the first round of a flight, behind so many segments, came so fast that BBR did not
+    /// send it with such an initial window: it leaves with 2.885 times what a round trip holds at
+    /// most (`bbr_high_gain`), but for the first ten segments of a connection
+    /// (`tcp_update_skb_after_send`) and what leaves together, a millisecond's (`sk_pacing_shift`).
     fn is_faster_than_bbr(&self, window: u32, before: u32, first: &Round) -> bool {
         const AT_ONCE: u32 = 10;
         let within = f64::from(window.max(before));
@@ -285,21 +295,23 @@ impl<'a> Flights<'a> {
         first.end.saturating_sub(first.start).as_secs_f64() < 0.7 * least
     }
 
-    fn seen(&self) -> impl Iterator<Item = &Seen> {
+    fn observed(&self) -> impl Iterator<Item = &ObservedFlight> {
         [Some(&self.handshake), self.response.as_ref()]
             .into_iter()
             .flatten()
-            .filter(|seen| !seen.rounds.is_empty())
+            .filter(|observed| !observed.rounds.is_empty())
     }
 
-    /// Those that are worth a walk: slow start only adds to a window, and not more than what it sent.
-    fn possible(&self, seen: &Seen) -> impl Iterator<Item = u32> + use<> {
-        let round = seen.rounds.first();
+    /// Those that are worth a walk: slow start only adds to a window, and not more than what it
+    /// sent.
+    fn possible(&self, observed: &ObservedFlight) -> impl Iterator<Item = u32> + use<> {
+        let round = observed.rounds.first();
         let (segments, ending) =
             round.map_or((0, Ending::Unknown), |round| (round.segments, round.ending));
-        let before = match std::ptr::eq(seen, &raw const self.handshake) {
-            true => 0,
-            false => self.handshake.segments().saturating_add(self.tickets),
+        let before = if std::ptr::eq(observed, &raw const self.handshake) {
+            0
+        } else {
+            self.handshake.segments().saturating_add(self.tickets)
         };
         let hellos = u32::try_from(self.connection.hellos()).unwrap_or(u32::MAX);
         let least = segments.saturating_sub(before.saturating_add(hellos).saturating_add(4));
@@ -312,24 +324,25 @@ impl<'a> Flights<'a> {
         least.clamp(1, MOST_WINDOW)..=most.min(MOST_WINDOW)
     }
 
-    fn said(&self, seen: &Seen, agrees: impl Fn(u32) -> bool) -> Said {
+    fn evidence(&self, observed: &ObservedFlight, agrees: impl Fn(u32) -> bool) -> Evidence {
         let candidates = || {
-            self.possible(seen)
+            self.possible(observed)
                 .filter(|window| agrees(*window))
                 .collect()
         };
-        match seen.ending() {
-            Ending::Unknown => Said::Nothing,
-            Ending::Data => Said::Open(candidates()),
-            Ending::Path => Said::Full(candidates()),
-            Ending::Window | Ending::Answered => Said::Closed(candidates()),
+        match observed.ending() {
+            Ending::Unknown => Evidence::Nothing,
+            Ending::Data => Evidence::Open(candidates()),
+            Ending::Path => Evidence::Full(candidates()),
+            Ending::Window | Ending::Answered => Evidence::Closed(candidates()),
         }
     }
 
     fn begins_with(&self, window: u32, growth: Growth) -> bool {
         let [handshake, _] = self.expected(window, 0, Duration::ZERO, growth);
         let first = self.handshake.rounds.first();
-        // Without a HelloRetryRequest both ways of growing begin alike, and the flight has nothing to tell them apart by.
+        // Without a HelloRetryRequest both ways of growing begin alike, and the flight has nothing
+        // to tell them apart by.
         let is_too_fast = growth != Growth::Used
             && self.retry > 0
             && first.is_some_and(|first| self.is_faster_than_bbr(window, self.retry, first));
@@ -342,27 +355,31 @@ impl<'a> Flights<'a> {
         handshake.saturating_add(self.tickets)
     }
 
-    fn goes_on_with(&self, window: u32, seen: &Seen) -> bool {
+    fn goes_on_with(&self, window: u32, observed: &ObservedFlight) -> bool {
         let agrees = |more| {
             let [_, response] = self.expected(window, more, Duration::ZERO, Growth::Used);
-            // How a window opens depends on how acknowledgements came, a segment or two; and some that were lost were not seen.
+            // How a window opens depends on how acknowledgements came, a segment or two; and some
+            // that were lost were not seen.
             let has_opened = response.first().is_some_and(|first| *first > window);
             let slack = match () {
                 () if has_opened || self.lost > 0 => 2,
-                // The last of the tickets may not be acknowledged yet, and have a place in the window.
+                // The last of the tickets may not be acknowledged yet, and have a place in the
+                // window.
                 () if self.tickets > 0 && !self.is_acknowledged => 1,
                 () => 0,
             };
-            seen.agrees_with(&response, slack)
+            observed.agrees_with(&response, slack)
         };
         // Tickets are acknowledged, and may have opened the window.
-        agrees(0) || self.tickets > 0 && agrees(self.tickets) || self.begins_anew_with(window, seen)
+        agrees(0)
+            || self.tickets > 0 && agrees(self.tickets)
+            || self.begins_anew_with(window, observed)
     }
 
-    /// Whether a response of BBR's goes on so. How much its gain leaves room for depends on how it counts, so anything between
-    /// all and as little as may be will do.
-    fn goes_on_with_bbr(&self, window: u32, seen: &Seen) -> bool {
-        let Some(first) = seen.rounds.first() else {
+    /// Whether a response of BBR's goes on so. How much its gain leaves room for depends on how it
+    /// counts, so anything between all and as little as may be will do.
+    fn goes_on_with_bbr(&self, window: u32, observed: &ObservedFlight) -> bool {
+        let Some(first) = observed.rounds.first() else {
             return true;
         };
         // What of it was within a round trip: the longer the path took to carry it, the less.
@@ -406,9 +423,9 @@ impl<'a> Flights<'a> {
         }
     }
 
-    /// Whether the server, having had nothing to send for so long, begins again with its initial window
-    /// (`tcp_slow_start_after_idle`), which not every server does.
-    fn begins_anew_with(&self, window: u32, seen: &Seen) -> bool {
+    /// Whether the server, having had nothing to send for so long, begins again with its initial
+    /// window (`tcp_slow_start_after_idle`), which not every server does.
+    fn begins_anew_with(&self, window: u32, observed: &ObservedFlight) -> bool {
         // It has been idle since it sent its flight, of which the last came after the first.
         let idle = self.think.saturating_add(self.handshake.span());
         if idle.max(self.pause) < TIMEOUT {
@@ -417,15 +434,15 @@ impl<'a> Flights<'a> {
         // Tickets may have opened it, or not.
         [0, self.tickets].into_iter().any(|more| {
             let [_, anew] = self.expected(window, more, idle, Growth::Used);
-            seen.agrees_with(&anew, if self.lost > 0 { 2 } else { 0 })
+            observed.agrees_with(&anew, if self.lost > 0 { 2 } else { 0 })
         })
     }
 
-    /// What would come with this window, in segments. `more` are segments before the response, as if they were of the
-    /// handshake; `rest` is how long the server has had nothing to send.
+    /// What would come with this window, in segments. `more` are segments before the response, as
+    /// if they were of the handshake; `rest` is how long the server has had nothing to send.
     fn expected(&self, window: u32, more: u32, rest: Duration, growth: Growth) -> [Expected; 2] {
         let segment = self.connection.segment.clamp(1, MOST_SEGMENT);
-        let seen = self.handshake.segments().saturating_add(more);
+        let in_handshake = self.handshake.segments().saturating_add(more);
         let segments = |count: u32| {
             usize::try_from(count)
                 .unwrap_or(usize::MAX)
@@ -434,9 +451,9 @@ impl<'a> Flights<'a> {
         let first = self
             .response
             .as_ref()
-            .and_then(|seen| seen.rounds.first())
+            .and_then(|observed| observed.rounds.first())
             .map_or(0, |round| round.segments);
-        let all = self.response.as_ref().map_or(0, Seen::segments);
+        let all = self.response.as_ref().map_or(0, ObservedFlight::segments);
         let hello = self.connection.written(true).clamp(1, 8 * segment);
         let retry = segments(self.retry.min(MOST_WINDOW));
         let flights = [
@@ -446,7 +463,10 @@ impl<'a> Flights<'a> {
                 HandshakeFlight::SecondClientHello,
                 if self.retry > 0 { hello } else { 0 },
             ),
-            (HandshakeFlight::Server, segments(seen.min(8 * MOST_WINDOW))),
+            (
+                HandshakeFlight::Server,
+                segments(in_handshake.min(8 * MOST_WINDOW)),
+            ),
             (
                 HandshakeFlight::ClientFinish,
                 self.connection.written(false).clamp(1, segment),
@@ -477,18 +497,21 @@ impl<'a> Flights<'a> {
         let of_server = of_server.filter(|flight| flight.sender == Side::Server);
         let mut retried = self.retry;
         for flight in of_server {
-            match flight.start < timeline.handshake {
-                // The HelloRetryRequest is acknowledged as a whole, and no part of what was seen.
-                true if retried > 0 => retried = retried.saturating_sub(flight.segments),
-                true => handshake.push(flight.segments),
-                false => response.push(flight.segments),
+            if flight.start >= timeline.handshake {
+                response.push(flight.segments);
+            } else if retried > 0 {
+                // The HelloRetryRequest is acknowledged as a whole, and no part of what was
+                // observed.
+                retried = retried.saturating_sub(flight.segments);
+            } else {
+                handshake.push(flight.segments);
             }
         }
         flights
     }
 }
 
-impl Seen {
+impl ObservedFlight {
     fn ending(&self) -> Ending {
         self.rounds
             .first()
@@ -515,12 +538,15 @@ impl Seen {
 
     /// Whether arithmetic has the same, but for so many segments.
     fn agrees_with(&self, expected: &Expected, slack: u32) -> bool {
-        let (Some(seen), Some(first)) = (self.rounds.first(), expected.first()) else {
+        let (Some(observed), Some(first)) = (self.rounds.first(), expected.first()) else {
             return true;
         };
-        // Larger windows are not told apart.
-        let (first, segments) = ((*first).min(MOST_WINDOW), seen.segments.min(MOST_WINDOW));
-        match seen.ending {
+        // Larger windows are not distinguished.
+        let (first, segments) = (
+            (*first).min(MOST_WINDOW),
+            observed.segments.min(MOST_WINDOW),
+        );
+        match observed.ending {
             Ending::Unknown => true,
             Ending::Path | Ending::Data => first.saturating_add(slack) >= segments,
             Ending::Window | Ending::Answered => {
@@ -541,7 +567,8 @@ impl Seen {
         }
     }
 
-    /// Whether the first round is spread, and what comes later shows that the path could have carried it faster.
+    /// Whether the first round is spread, and what comes later shows that the path could have
+    /// carried it faster.
     fn is_paced(&self, rtt: &Rtt) -> bool {
         let Some(first) = self.rounds.first() else {
             return false;
@@ -560,9 +587,10 @@ impl Seen {
 
 /// What several looks come to.
 pub(crate) fn window(looks: &[Look]) -> Option<Window> {
-    let pacing = match looks.iter().any(|look| look.paced > 0) {
-        true => Pacing::Paced,
-        false => Pacing::AtOnce,
+    let pacing = if looks.iter().any(|look| look.paced > 0) {
+        Pacing::Paced
+    } else {
+        Pacing::AtOnce
     };
     let usual = verdict(looks, |look| [&look.handshake, &look.response])?;
     let of_bbr = verdict(looks, |look| {
@@ -629,19 +657,19 @@ impl Verdict {
     }
 }
 
-fn verdict(looks: &[Look], flights: impl Fn(&Look) -> [&Said; 2]) -> Option<Verdict> {
+fn verdict(looks: &[Look], flights: impl Fn(&Look) -> [&Evidence; 2]) -> Option<Verdict> {
     let of_looks = || looks.iter().map(&flights);
-    let begun: Vec<&Said> = of_looks().map(|[handshake, _]| handshake).collect();
-    let all: Vec<&Said> = of_looks().flatten().collect();
-    if all.iter().all(|said| said.candidates().is_none()) {
+    let begun: Vec<&Evidence> = of_looks().map(|[handshake, _]| handshake).collect();
+    let all: Vec<&Evidence> = of_looks().flatten().collect();
+    if all.iter().all(|evidence| evidence.candidates().is_none()) {
         return None;
     }
     let agreed = [agreed(&all), agreed(&begun)];
     let [of_all, of_begun] = &agreed;
-    let (said, agreed, is_disputed) = match (of_all.is_empty(), of_begun.as_slice()) {
+    let (evidence, agreed, is_disputed) = match (of_all.is_empty(), of_begun.as_slice()) {
         (false, _) => (&all, of_all, false),
-        // What slow start makes of a window is the server's affair: where two flights show it as it is, they have the
-        // last word.
+        // What slow start makes of a window is the server's affair: where two flights show it as it
+        // is, they have the last word.
         (true, [_]) if closed(&begun) > 1 => (&begun, of_begun, false),
         _ => (&all, of_all, true),
     };
@@ -649,7 +677,10 @@ fn verdict(looks: &[Look], flights: impl Fn(&Look) -> [&Said; 2]) -> Option<Verd
         (least.unwrap_or(1), most.filter(|most| *most < MOST_WINDOW))
     };
     if is_disputed {
-        let candidates = all.iter().filter_map(|said| said.candidates()).flatten();
+        let candidates = all
+            .iter()
+            .filter_map(|evidence| evidence.candidates())
+            .flatten();
         let (least, most) = range(candidates.clone().min().copied(), candidates.max().copied());
         return Some(Verdict {
             least,
@@ -659,7 +690,7 @@ fn verdict(looks: &[Look], flights: impl Fn(&Look) -> [&Said; 2]) -> Option<Verd
         });
     }
     let (least, most) = range(agreed.first().copied(), agreed.last().copied());
-    let certainty = match (most, closed(said)) {
+    let certainty = match (most, closed(evidence)) {
         (None, _) => Certainty::AtLeast,
         (Some(most), 2..) if most == least => Certainty::Exact,
         (Some(most), _) if most == least => Certainty::Likely,
@@ -674,8 +705,8 @@ fn verdict(looks: &[Look], flights: impl Fn(&Look) -> [&Said; 2]) -> Option<Verd
 }
 
 /// The windows that all who say anything agree on.
-fn agreed(said: &[&Said]) -> Vec<u32> {
-    let mut candidates = said.iter().filter_map(|said| said.candidates());
+fn agreed(evidence: &[&Evidence]) -> Vec<u32> {
+    let mut candidates = evidence.iter().filter_map(|evidence| evidence.candidates());
     let first = candidates.next().unwrap_or_default().to_vec();
     candidates.fold(first, |mut agreed, others| {
         agreed.retain(|window| others.contains(window));
@@ -683,7 +714,9 @@ fn agreed(said: &[&Said]) -> Vec<u32> {
     })
 }
 
-fn closed(said: &[&Said]) -> usize {
-    let closed = said.iter().filter(|said| matches!(said, Said::Closed(_)));
+fn closed(evidence: &[&Evidence]) -> usize {
+    let closed = evidence
+        .iter()
+        .filter(|evidence| matches!(evidence, Evidence::Closed(_)));
     closed.count()
 }

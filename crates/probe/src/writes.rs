@@ -2,27 +2,29 @@
 
 use std::time::Duration;
 
-use lastbyte_exchange::Writes as KnownWrites;
+use lastbyte_exchange::Writes as ExchangeWrites;
 use serde::{Deserialize, Serialize};
 
 use crate::Connection;
 use crate::rounds::{LATE, Piece, pieces};
 
-/// The writes of a server's handshake and of its tickets that are told, at most: more than any server has.
+/// The writes of a server's handshake and of its tickets that are reported, at most: more than any
+/// server has.
 const MOST_WRITES: usize = 6;
 
-/// The writes of the server's messages, from ServerHello to Finished. Each ends with a segment that need not be full, which
-/// takes a place in the window all the same.
+/// The writes of the server's messages, from ServerHello to Finished. Each ends with a segment that
+/// need not be full, which takes a place in the window all the same.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Writes {
     /// Bytes of each but the last; none if all is one.
     pub first: Vec<usize>,
-    /// Whether that is how it has to be. Where several segments were read at once, those of them that were not full can't be
-    /// told apart.
+    /// Whether that is how it has to be. Where several segments were read at once, those of them
+    /// that were not full can't be distinguished.
     pub is_certain: bool,
 }
 
-/// Of the last `bytes` that came before the client's Finished; none where segments were not counted, or came out of order.
+/// Of the last `bytes` that came before the client's Finished; none where segments were not
+/// counted, or came out of order.
 #[must_use]
 pub fn writes(connection: &Connection, bytes: usize) -> Option<Writes> {
     let hello = connection.hello()?;
@@ -80,13 +82,14 @@ pub struct AnswerWrites {
 pub struct ResponseWrites {
     /// Bytes of the first ones, of which the last repeats; none if all is one.
     pub first: Vec<usize>,
-    /// Whether that is how it has to be. What other servers do fits too where the window was full before the end of a write could
-    /// be seen.
+    /// Whether that is how it has to be. What other servers do fits too where the window was full
+    /// before the end of a write could be seen.
     pub is_certain: bool,
 }
 
-/// In which writes an answer left, by what came of it in its first round trip. In each segment but the last of a write is as much
-/// as fits, and a write ends where a record does. Once the window is full, writes wait and share segments.
+/// In which writes an answer left, by what came of it in its first round trip. In each segment but
+/// the last of a write is as much as fits, and a write ends where a record does. Once the window is
+/// full, writes wait and share segments.
 #[must_use]
 pub fn answer_writes(connection: &Connection, answer: Answer<'_>) -> AnswerWrites {
     let rtt = (connection.counters().and_then(|counters| counters.min_rtt))
@@ -206,7 +209,8 @@ impl ResponseLeaves {
     }
 }
 
-/// The writes of tickets and of a response of which pieces came that end there, so many of them of one window.
+/// The writes of tickets and of a response of which pieces came that end there, so many of them of
+/// one window.
 fn writes_of(
     answer: &Answer<'_>,
     came: &[End],
@@ -234,13 +238,14 @@ fn writes_of(
         };
         let response = ResponseWrites {
             // Of what does not fit, the last one stands for the rest.
-            is_certain: first.len() < KnownWrites::MOST
+            is_certain: first.len() < ExchangeWrites::MOST
                 && ways.all(|(_, other)| writes(other) == first || is_as_long(other)),
             first,
         };
         return (tickets.of(answer.tickets), Some(response));
     }
-    // Tickets can be told by the first segments behind them: of two pieces, as a segment can be counted early.
+    // The first segments behind them show tickets: of two pieces, as a segment can be counted
+    // early.
     let begun = came.get(..tickets_alone + 2).unwrap_or(came);
     let tickets = fitting(answer, begun, segment).next();
     let tickets = tickets.map_or_else(Vec::new, |(tickets, _)| tickets.of(answer.tickets));
@@ -258,19 +263,20 @@ fn fitting<'a>(
         .flat_map(|response| TicketsLeave::ALL.map(|tickets| (tickets, response)));
     ways.filter(move |(tickets, response)| {
         let mut writes = tickets.of(answer.tickets);
-        // More are not told.
-        let is_told = writes.len() <= MOST_WRITES;
+        // More are not reported.
+        let is_reported = writes.len() <= MOST_WRITES;
         let mut response = response.of(answer.records);
         if let (TicketsLeave::WithResponse, Some(first)) = (tickets, response.first_mut()) {
             *first = first.saturating_add(sum(answer.tickets.iter().copied()));
         }
         writes.append(&mut response);
         writes.extend(answer.behind);
-        is_told && fits(&writes, came, segment)
+        is_reported && fits(&writes, came, segment)
     })
 }
 
-/// Whether pieces that end there are of these writes. More segments can have been counted than were read, but not for long.
+/// Whether pieces that end there are of these writes. More segments can have been counted than were
+/// read, but not for long.
 fn fits(writes: &[usize], came: &[End], segment: usize) -> bool {
     let mut writes = writes.iter();
     let (mut before, mut write) = (End::default(), 0_usize);
@@ -307,7 +313,7 @@ fn first_ones(mut writes: Vec<usize>) -> Vec<usize> {
     {
         writes.pop();
     }
-    writes.truncate(KnownWrites::MOST);
+    writes.truncate(ExchangeWrites::MOST);
     writes
 }
 
@@ -321,8 +327,8 @@ fn of(came: &[(usize, usize)], segment: usize) -> Writes {
         first: Vec::new(),
         is_certain: true,
     };
-    // What segments are not full, up to each piece. One that comes between reading and counting counts with the piece before,
-    // which then seems to have had more room than is left in the end.
+    // What segments are not full, up to each piece. One that comes between reading and counting
+    // counts with the piece before, which then seems to have had more room than is left in the end.
     let mut room = Vec::new();
     let mut sum = 0_usize;
     for (bytes, segments) in came {
@@ -541,7 +547,7 @@ mod tests {
         assert_eq!(answered(&[], &records, &[(8928, 8)]), (Vec::new(), writes));
         // One that has more to send does not repeat its last record, but what that is was not seen.
         let growing: Vec<usize> = (1..=20).map(|times| 1000 * times).collect();
-        assert_eq!(first_ones(growing.clone()), growing[..KnownWrites::MOST]);
+        assert_eq!(first_ones(growing.clone()), growing[..ExchangeWrites::MOST]);
     }
 
     #[test]
@@ -576,7 +582,7 @@ mod tests {
         let told = answered(&[], &many, &came).1.unwrap();
         assert_eq!(
             (told.first.len(), told.is_certain),
-            (KnownWrites::MOST, false)
+            (ExchangeWrites::MOST, false)
         );
     }
 
@@ -590,7 +596,8 @@ mod tests {
         assert!(first_ones(Vec::new()).is_empty());
     }
 
-    /// A connection of so many bytes in so many segments at these milliseconds, whose client is done with the handshake at 100.
+    /// A connection of so many bytes in so many segments at these milliseconds, whose client is
+    /// done with the handshake at 100.
     fn connection(came: &[(u64, usize, u32)]) -> Connection {
         let ms = Duration::from_millis;
         let mut events = vec![(ms(50), Event::Connected), (ms(50), Event::Hello(300))];
@@ -679,7 +686,8 @@ mod tests {
     }
 
     proptest! {
-        /// What a server wrote in some way is found, or what would look the same: in as many segments, and none the less certain.
+        /// What a server wrote in some way is found, or what would look the same: in as many
+        /// segments, and none the less certain.
         #[test]
         fn what_was_written_is_found(
             tickets in prop::collection::vec(60_usize..2000, 0..4),
@@ -729,7 +737,7 @@ mod tests {
             came in prop::collection::vec((0_usize..20_000, 0_usize..20), 0..20),
         ) {
             let (_, found) = answered(&tickets, &records, &came);
-            prop_assert!(found.is_none_or(|found| found.first.len() <= KnownWrites::MOST));
+            prop_assert!(found.is_none_or(|found| found.first.len() <= ExchangeWrites::MOST));
         }
     }
 

@@ -169,10 +169,7 @@ fn load(name: &'static CStr, initialize: Initialize) -> Result<(), ErrorStack> {
         OSSL_PROVIDER_add_builtin(ptr::null_mut(), name.as_ptr(), initialize) == 1
             && !sys::OSSL_PROVIDER_load(ptr::null_mut(), name.as_ptr()).is_null()
     };
-    match done {
-        true => Ok(()),
-        false => Err(ErrorStack::get()),
-    }
+    if done { Ok(()) } else { Err(ErrorStack::get()) }
 }
 
 fn text(ascii: &'static CStr) -> &'static str {
@@ -192,9 +189,10 @@ pub(crate) fn generate(algorithm: &CStr) -> Result<PKey<Private>, ErrorStack> {
         let made =
             sys::EVP_PKEY_keygen_init(context) == 1 && sys::EVP_PKEY_keygen(context, &mut key) == 1;
         sys::EVP_PKEY_CTX_free(context);
-        match made {
-            true => Ok(PKey::from_ptr(key)),
-            false => Err(ErrorStack::get()),
+        if made {
+            Ok(PKey::from_ptr(key))
+        } else {
+            Err(ErrorStack::get())
         }
     }
 }

@@ -32,12 +32,13 @@ pub fn offering<T>(
     signatures: &[&TlsSignature],
     make: impl FnOnce() -> T,
 ) -> Result<T, ErrorStack> {
-    match signatures
+    if signatures
         .iter()
         .any(|signature| FN_DSA.contains(signature))
     {
-        true => install()?,
-        false => install_slh_dsa()?,
+        install()?
+    } else {
+        install_slh_dsa()?
     }
     // A context asks for them when it is made, on the same thread.
     let wanted = signatures.iter().map(|signature| **signature).collect();

@@ -13,8 +13,8 @@ pub struct Host {
 }
 
 impl Host {
-    /// `example.com:443`, `localhost:8443`, `192.0.2.1:443` or `[2001:db8::1]:443`. `None` for anything else: a name
-    /// has a dot, as `rsa-2048:443` might be a chain and its size.
+    /// `example.com:443`, `localhost:8443`, `192.0.2.1:443` or `[2001:db8::1]:443`. `None` for
+    /// anything else: a name has a dot, as `rsa-2048:443` might be a chain and its size.
     pub fn parse(text: &str) -> Option<Host> {
         let (name, port) = text.rsplit_once(':')?;
         let digits = port.bytes().all(|byte| byte.is_ascii_digit());
@@ -40,9 +40,10 @@ fn is_name(name: &str) -> bool {
 
 impl fmt::Display for Host {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.name.contains(':') {
-            true => write!(f, "[{}]:{}", self.name, self.port),
-            false => write!(f, "{}:{}", self.name, self.port),
+        if self.name.contains(':') {
+            write!(f, "[{}]:{}", self.name, self.port)
+        } else {
+            write!(f, "{}:{}", self.name, self.port)
         }
     }
 }

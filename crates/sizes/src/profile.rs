@@ -241,9 +241,12 @@ impl Contents<'_> {
                     ChainRole::Server => extension(SUBJECT_ALT_NAME, &sequence(&[&names.concat()])),
                     ChainRole::Client => Vec::new(),
                 };
-                let unless_without = |what, extension: Vec<u8>| match without.contains(&what) {
-                    true => Vec::new(),
-                    false => extension,
+                let unless_without = |what, extension: Vec<u8>| {
+                    if without.contains(&what) {
+                        Vec::new()
+                    } else {
+                        extension
+                    }
                 };
                 let ocsp = sequence(&[&OCSP.to_der(), &url("http://ocsp.lastbyte.example")]);
                 vec![

@@ -1,5 +1,5 @@
-//! The certificates that both ends of an abridged handshake know beforehand (draft-ietf-tls-cert-abridge-02), and what
-//! pass 2 has as its dictionary.
+//! The certificates that both ends of an abridged handshake know beforehand
+//! (draft-ietf-tls-cert-abridge-02), and what pass 2 has as its dictionary.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -30,21 +30,22 @@ impl Listing {
     /// The most certificates that it can hold.
     pub const MOST: usize = 1 << 16;
 
-    /// Of these certificates, in their order, each once. The dictionary holds what their end-entities say of them, and
-    /// some extensions of `samples`, which are end-entities of theirs.
+    /// Of these certificates, in their order, each once. The dictionary holds what their
+    /// end-entities say of them, and some extensions of `samples`, which are end-entities of
+    /// theirs.
     ///
-    /// The draft has log ids of Certificate Transparency between the two; they are left out, since no list of logs
-    /// comes with certificates.
+    /// The draft has log ids of Certificate Transparency between the two; they are left out, since
+    /// no list of logs comes with certificates.
     ///
     /// # Errors
     /// [`ListingTooLong`], and OpenSSL's.
     pub fn new(certificates: &[X509], samples: &[X509]) -> Result<Listing, ListingError> {
         let mut listed: Vec<Vec<u8>> = Vec::new();
-        let mut known = HashSet::new();
+        let mut distinct = HashSet::new();
         let mut dictionary = Vec::new();
         for certificate in certificates {
             let der = certificate.to_der()?;
-            if !known.insert(der.clone()) {
+            if !distinct.insert(der.clone()) {
                 continue;
             }
             dictionary.extend(certificate.subject_name().to_der()?);
@@ -68,7 +69,8 @@ impl Listing {
         })))
     }
 
-    /// Of a file in PEM: its certificates of CAs are listed, and its others are end-entities of theirs.
+    /// Of a file in PEM: its certificates of CAs are listed, and its others are end-entities of
+    /// theirs.
     ///
     /// # Errors
     /// As [`new`](Self::new), and [`ListingError::Empty`] where it has none of CAs.
@@ -76,14 +78,16 @@ impl Listing {
         let mut cas = Vec::new();
         let mut others = Vec::new();
         for certificate in X509::stack_from_pem(pem)? {
-            match is_ca(&certificate.to_der()?) {
-                true => cas.push(certificate),
-                false => others.push(certificate),
+            if is_ca(&certificate.to_der()?) {
+                cas.push(certificate);
+            } else {
+                others.push(certificate);
             }
         }
-        match cas.is_empty() {
-            true => Err(ListingError::Empty),
-            false => Listing::new(&cas, &others),
+        if cas.is_empty() {
+            Err(ListingError::Empty)
+        } else {
+            Listing::new(&cas, &others)
         }
     }
 
@@ -127,8 +131,8 @@ impl Listing {
         })
     }
 
-    /// The message of which pass 1 has made this. An id that is not listed stays as it is. None where it can't be
-    /// parsed, or has more than `most` bytes.
+    /// The message of which pass 1 has made this. An id that is not listed stays as it is. None
+    /// where it can't be parsed, or has more than `most` bytes.
     pub fn restore(&self, abridged: &[u8], most: usize) -> Option<Vec<u8>> {
         map_certificates(abridged, most, |certificate| match certificate {
             [MARK, high, low] => {
@@ -163,8 +167,8 @@ pub enum ListingError {
 /// What stands in place of a certificate begins with this: no DER of a certificate does.
 const MARK: u8 = 0xff;
 
-/// A Certificate message with some of its certificates replaced, and lengths corrected. None where it can't be parsed,
-/// or would have more than `most` bytes.
+/// A Certificate message with some of its certificates replaced, and lengths corrected. None where
+/// it can't be parsed, or would have more than `most` bytes.
 fn map_certificates(
     message: &[u8],
     most: usize,
@@ -223,8 +227,8 @@ fn authority_key_identifier(key: &[u8]) -> Vec<u8> {
     lastbyte_sizes::profile::extension(AUTHORITY_KEY_IDENTIFIER, &der::sequence(&[&identifier]))
 }
 
-/// The extensions of an end-entity that others of its issuer have alike, whole: where to ask about it, under which
-/// policies it was issued, where lists of revoked ones are, and the freshest one.
+/// The extensions of an end-entity that others of its issuer have alike, whole: where to ask about
+/// it, under which policies it was issued, where lists of revoked ones are, and the freshest one.
 fn shared_extensions(certificate: &[u8]) -> Vec<u8> {
     const OIDS: [&[u8]; 4] = [
         &[0x2b, 6, 1, 5, 5, 7, 1, 1],

@@ -148,10 +148,10 @@ impl Ask {
     pub(crate) fn check_keys(
         &self,
         stack: StackName,
-        known: &[KeyAlgorithm],
+        supported: &[KeyAlgorithm],
     ) -> Result<(), TlsError> {
         for key in self.keys() {
-            if !key.is_some_and(|key| known.contains(&key)) {
+            if !key.is_some_and(|key| supported.contains(&key)) {
                 let key = key.map_or("such", KeyAlgorithm::name);
                 return Err(cannot(
                     stack,

@@ -213,9 +213,10 @@ impl Questions {
         let (mut possible, mut impossible) = (0, limit + 1);
         while impossible - possible > 1 {
             let middle = possible.midpoint(impossible);
-            match can(middle) {
-                true => possible = middle,
-                false => impossible = middle,
+            if can(middle) {
+                possible = middle;
+            } else {
+                impossible = middle;
             }
         }
         possible

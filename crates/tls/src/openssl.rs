@@ -77,8 +77,8 @@ impl stacks::Implementation for Implementation {
     }
 }
 
-/// Whether OpenSSL can do that: all but compress, and groups that it does not know. Keys it judges by
-/// itself.
+/// Whether OpenSSL can do that: all but compress, and groups that it does not know. Keys it judges
+/// by itself.
 fn check(ask: &Ask) -> Result<(), TlsError> {
     ask.check_compressions(STACK, "it is built without compression (no-comp)")?;
     let (method, groups) = match ask.side {
@@ -218,9 +218,12 @@ fn client_context(
 ) -> Result<(SslContextBuilder, Option<elision::Client>), TlsError> {
     // An asterisk marks a group that a key share is sent for.
     let groups: Vec<_> = (config.client_groups().into_iter())
-        .map(|group| match config.key_shares.contains(&group) {
-            true => format!("*{group}"),
-            false => group.to_string(),
+        .map(|group| {
+            if config.key_shares.contains(&group) {
+                format!("*{group}")
+            } else {
+                group.to_string()
+            }
         })
         .collect();
     let mut context = context(SslMethod::tls_client(), &groups.join(":"))?;
@@ -569,7 +572,8 @@ fn failure(ssl: &SslRef, error: &ssl::Error) -> TlsError {
     }
 }
 
-/// The alert that the peer sent, if that is why OpenSSL failed: it reports one as the reason 1000 + its number.
+/// The alert that the peer sent, if that is why OpenSSL failed: it reports one as the reason 1000 +
+/// its number.
 pub fn received_alert(stack: &ErrorStack) -> Option<Alert> {
     const ERR_LIB_SSL: i32 = 20;
     const SSL_AD_REASON_OFFSET: i32 = 1000;

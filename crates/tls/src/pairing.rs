@@ -22,7 +22,7 @@ pub(crate) struct Pairing {
     pub(crate) server: Box<dyn ServerSide>,
     pub(crate) tickets: u8,
     pub(crate) resumption: Resumption,
-    pub(crate) kept: Mutex<Option<Kept>>,
+    pub(crate) shared: Mutex<Option<SharedSession>>,
 }
 
 impl Pairing {
@@ -32,29 +32,29 @@ impl Pairing {
             server: implementation(config.server)?.server(config)?,
             tickets: config.tickets,
             resumption: config.resumption,
-            kept: Mutex::default(),
+            shared: Mutex::default(),
         })
     }
 
     /// A client that offers a session which others may have offered as well.
-    fn connect_with_kept(&self) -> Result<Box<dyn Connection>, TlsError> {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(kept) = kept.as_mut().filter(|kept| kept.uses < USES) {
-            kept.uses += 1;
-            match self.client.connect(Some(&kept.session)) {
+    fn connect_sharing(&self) -> Result<Box<dyn Connection>, TlsError> {
+        let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(shared) = shared.as_mut().filter(|shared| shared.uses < USES) {
+            shared.uses += 1;
+            match self.client.connect(Some(&shared.session)) {
                 Err(TlsError::NoSession) => {}
                 client => return client,
             }
         }
         let session = self.session()?;
         let client = self.client.connect(Some(&session));
-        *kept = Some(Kept { session, uses: 1 });
+        *shared = Some(SharedSession { session, uses: 1 });
         client
     }
 }
 
 /// A session, and how many clients have offered it.
-pub(crate) struct Kept {
+pub(crate) struct SharedSession {
     session: Session,
     uses: u32,
 }
@@ -67,7 +67,7 @@ impl Stack for Pairing {
     fn client(&self) -> Result<Box<dyn Connection>, TlsError> {
         match self.resumption {
             Resumption::Full => self.client.connect(None),
-            Resumption::Ticket | Resumption::EarlyData => self.connect_with_kept(),
+            Resumption::Ticket | Resumption::EarlyData => self.connect_sharing(),
         }
     }
 

@@ -100,13 +100,14 @@ fn check(ask: &Ask) -> Result<(), TlsError> {
             let provider = provider(&ask.client_groups)?;
             let shares = key_shares(&provider)?.into_iter().map(u16::from);
             let wanted = ask.key_shares.iter().map(|group| group.code_point());
-            match shares.eq(wanted) {
-                true => Ok(()),
-                false => Err(cannot(
+            if shares.eq(wanted) {
+                Ok(())
+            } else {
+                Err(cannot(
                     STACK,
                     "send these key shares",
                     "give it one, or a hybrid group and then its classical half",
-                )),
+                ))
             }
         }
         Side::Server => provider(&[ask.group]).map(drop),
@@ -205,8 +206,8 @@ impl ClientSide for RustlsClient {
     fn connect(&self, session: Option<&Session>) -> Result<Box<dyn Connection>, TlsError> {
         let tickets = match session {
             Some(session) => {
-                let kept: &Arc<Tickets> = session.get().ok_or(TlsError::NoSession)?;
-                vec![lock(&kept.0).pop().ok_or(TlsError::NoSession)?]
+                let tickets: &Arc<Tickets> = session.get().ok_or(TlsError::NoSession)?;
+                vec![lock(&tickets.0).pop().ok_or(TlsError::NoSession)?]
             }
             None => Vec::new(),
         };
@@ -654,14 +655,14 @@ impl Sessions {
 
 impl StoresServerSessions for Sessions {
     fn put(&self, key: Vec<u8>, value: Vec<u8>) -> bool {
-        let mut kept = lock(&self.0);
-        if kept.keys.len() == Self::CAPACITY
-            && let Some(oldest) = kept.keys.pop_front()
+        let mut cache = lock(&self.0);
+        if cache.keys.len() == Self::CAPACITY
+            && let Some(oldest) = cache.keys.pop_front()
         {
-            kept.sessions.remove(&oldest);
+            cache.sessions.remove(&oldest);
         }
-        kept.keys.push_back(key.clone());
-        kept.sessions.insert(key, value);
+        cache.keys.push_back(key.clone());
+        cache.sessions.insert(key, value);
         true
     }
 

@@ -24,7 +24,8 @@ pub trait Stack: Send + Sync {
         Err(TlsError::NoSession)
     }
 
-    /// A client that has sent nothing yet, and says in its ClientHello that it has what DNS delivered.
+    /// A client that has sent nothing yet, and says in its ClientHello that it has what DNS
+    /// delivered.
     ///
     /// # Errors
     /// [`TlsError::NoOffers`] unless [`Delivery::PqtlsAd`](crate::Delivery::PqtlsAd) was asked for.
@@ -93,7 +94,8 @@ pub(crate) trait ServerSide: Send + Sync {
 pub enum Retry {
     /// The same without saying that it has intermediates (draft-kampanakis-tls-scas-latest-03, 3.1).
     Whole,
-    /// Naming this one of the anchors that the server has a path for (draft-ietf-tls-trust-anchor-ids-06).
+    /// Naming this one of the anchors that the server has a path for
+    /// (draft-ietf-tls-trust-anchor-ids-06).
     Anchor(TrustAnchorId),
 }
 
@@ -102,8 +104,8 @@ pub enum Retry {
 pub struct Session(Arc<dyn Any + Send + Sync>);
 
 impl Session {
-    pub(crate) fn new(kept: impl Any + Send + Sync) -> Session {
-        Session(Arc::new(kept))
+    pub(crate) fn new(session: impl Any + Send + Sync) -> Session {
+        Session(Arc::new(session))
     }
 
     /// What was kept, if it is of that type.
@@ -129,8 +131,8 @@ pub trait Connection: Send {
     /// Moves the bytes that are to be sent to the end of `out`.
     fn transmit(&mut self, out: &mut Vec<u8>);
 
-    /// As [`transmit`](Connection::transmit), but only what the implementation gave to its socket in
-    /// one call, the oldest first. False when nothing is left.
+    /// As [`transmit`](Connection::transmit), but only what the implementation gave to its socket
+    /// in one call, the oldest first. False when nothing is left.
     fn transmit_write(&mut self, out: &mut Vec<u8>) -> bool {
         let before = out.len();
         self.transmit(out);
@@ -165,13 +167,14 @@ pub trait Connection: Send {
         None
     }
 
-    /// What became of the offer of an [`offering_client`](Stack::offering_client), once established.
+    /// What became of the offer of an [`offering_client`](Stack::offering_client), once
+    /// established.
     fn delivery(&self) -> Option<Result<(), Fallback>> {
         None
     }
 
-    /// What a client whose handshake has failed tries next, on a new connection, if there is something that it
-    /// has not tried.
+    /// What a client whose handshake has failed tries next, on a new connection, if there is
+    /// something that it has not tried.
     fn retry(&self) -> Option<Retry> {
         None
     }

@@ -93,9 +93,10 @@ impl Issued {
         MerkleTree::new(Sides {
             certificates: vec![landmark, standalone],
             named: named.map(|named| named.iter().map(|text| id(text)).collect()),
-            trusted: match has_landmark {
-                true => vec![id("32473.1.1.1.1"), id("32473.1")],
-                false => vec![id("32473.1")],
+            trusted: if has_landmark {
+                vec![id("32473.1.1.1.1"), id("32473.1")]
+            } else {
+                vec![id("32473.1")]
             },
             relying_party: self.relying_party(has_landmark),
             now: self.now,
@@ -120,7 +121,8 @@ impl Issued {
     }
 }
 
-/// Bytes of a Certificate message with one certificate and, if its path was asked for, the extension that says so.
+/// Bytes of a Certificate message with one certificate and, if its path was asked for, the
+/// extension that says so.
 fn message(certificate: &[u8], is_anchored: bool) -> Option<usize> {
     let extension = if is_anchored { 4 } else { 0 };
     Some(4 + 1 + 3 + 3 + certificate.len() + 2 + extension)
@@ -224,8 +226,9 @@ fn no_bit_of_it_can_be_another_one() {
 
 /// Stacks that can verify them.
 fn stacks() -> Vec<StackName> {
-    match cfg!(feature = "rustls") {
-        true => vec![StackName::OpenSsl, StackName::Rustls],
-        false => vec![StackName::OpenSsl],
+    if cfg!(feature = "rustls") {
+        vec![StackName::OpenSsl, StackName::Rustls]
+    } else {
+        vec![StackName::OpenSsl]
     }
 }

@@ -1,10 +1,11 @@
-//! Makes up `ssl.log`, `conn.log` and `lastbyte.log` with the shape of real ones, always the same from a seed:
+//! Makes up `ssl.log`, `conn.log` and `lastbyte.log` with the shape of real ones, always the same
+//! from a seed:
 //!
 //!     logs KIND CONNECTIONS SEED
 //!
-//! KIND is `ssl`, `conn` or `lastbyte` for TSV, or `ssl-json` and so on. Rows are in the order in which Zeek
-//! writes them: those of `ssl.log` when the handshake is over, those of `conn.log` when the connection is. For
-//! each connection with TLS there are two without, as on a network with DNS.
+//! KIND is `ssl`, `conn` or `lastbyte` for TSV, or `ssl-json` and so on. Rows are in the order in
+//! which Zeek writes them: those of `ssl.log` when the handshake is over, those of `conn.log` when
+//! the connection is. For each connection with TLS there are two without, as on a network with DNS.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::cmp::Reverse;
@@ -124,18 +125,20 @@ impl Connection {
                 luck.below(256)
             ),
             port: 32_768 + luck.below(28_000),
-            server: match cdn {
-                true => format!(
+            server: if cdn {
+                format!(
                     "104.{}.{}.{}",
                     16 + luck.below(16),
                     luck.below(256),
                     luck.below(256)
-                ),
-                false => format!("198.51.{}.{}", site / 256, site % 256),
+                )
+            } else {
+                format!("198.51.{}.{}", site / 256, site % 256)
             },
-            name: match cdn {
-                true => format!("d{site}a{}.cloudfront.net", site * 7),
-                false => format!("www{}.site-{site}.example", site % 3),
+            name: if cdn {
+                format!("d{site}a{}.cloudfront.net", site * 7)
+            } else {
+                format!("www{}.site-{site}.example", site % 3)
             },
             version,
             quic,
@@ -165,9 +168,10 @@ impl Connection {
 
     /// When its row of `ssl.log` is written: the others are not over before the connection is.
     fn settled(&self) -> u64 {
-        match self.established {
-            true => self.start + 2 * self.rtt,
-            false => self.ended(),
+        if self.established {
+            self.start + 2 * self.rtt
+        } else {
+            self.ended()
         }
     }
 
@@ -296,19 +300,20 @@ fn conn(mut out: impl Write, connections: u64, seed: u64, json: bool) -> io::Res
             let (duration, sent, received) =
                 (luck.skewed(500), 30 + luck.below(30), 80 + luck.below(200));
             let duration = seconds(duration);
-            match json {
-                true => writeln!(
+            if json {
+                writeln!(
                     out,
                     r#"{{"ts":{ts},"uid":"{uid}","id.orig_h":"{client}","id.orig_p":{port},"id.resp_h":"10.0.0.53","id.resp_p":53,"proto":"udp","service":"dns","duration":{duration},"orig_bytes":{sent},"resp_bytes":{received},"conn_state":"SF","local_orig":true,"local_resp":true,"missed_bytes":0,"history":"Dd","orig_pkts":1,"orig_ip_bytes":{},"resp_pkts":1,"resp_ip_bytes":{},"ip_proto":17}}"#,
                     sent + 28,
                     received + 28
-                )?,
-                false => writeln!(
+                )?;
+            } else {
+                writeln!(
                     out,
                     "{ts}\t{uid}\t{client}\t{port}\t10.0.0.53\t53\tudp\tdns\t{duration}\t{sent}\t{received}\tSF\tT\tT\t0\tDd\t1\t{}\t1\t{}\t-\t17",
                     sent + 28,
                     received + 28
-                )?,
+                )?;
             }
         }
         let (ts, uid, client, port, server) =
@@ -321,19 +326,20 @@ fn conn(mut out: impl Write, connections: u64, seed: u64, json: bool) -> io::Res
         let (duration, sent, received, state, missed) =
             (seconds(c.duration), c.sent, c.received, c.state, c.missed);
         let (to, from) = (sent / 1400 + 3, received / 1400 + 3);
-        match json {
-            true => writeln!(
+        if json {
+            writeln!(
                 out,
                 r#"{{"ts":{ts},"uid":"{uid}","id.orig_h":"{client}","id.orig_p":{port},"id.resp_h":"{server}","id.resp_p":443,"proto":"{proto}","service":"{service}","duration":{duration},"orig_bytes":{sent},"resp_bytes":{received},"conn_state":"{state}","local_orig":true,"local_resp":false,"missed_bytes":{missed},"history":"ShADadFf","orig_pkts":{to},"orig_ip_bytes":{},"resp_pkts":{from},"resp_ip_bytes":{},"ip_proto":{number}}}"#,
                 sent + 40 * to,
                 received + 40 * from
-            ),
-            false => writeln!(
+            )
+        } else {
+            writeln!(
                 out,
                 "{ts}\t{uid}\t{client}\t{port}\t{server}\t443\t{proto}\t{service}\t{duration}\t{sent}\t{received}\t{state}\tT\tF\t{missed}\tShADadFf\t{to}\t{}\t{from}\t{}\t-\t{number}",
                 sent + 40 * to,
                 received + 40 * from
-            ),
+            )
         }
     })?;
     if json {

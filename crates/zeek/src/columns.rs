@@ -303,9 +303,10 @@ impl Column {
         };
         Type::primitive_type_builder(self.name, physical)
             .with_logical_type(logical)
-            .with_repetition(match self.optional {
-                true => Repetition::OPTIONAL,
-                false => Repetition::REQUIRED,
+            .with_repetition(if self.optional {
+                Repetition::OPTIONAL
+            } else {
+                Repetition::REQUIRED
             })
             .build()
             .map(Arc::new)

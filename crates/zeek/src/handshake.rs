@@ -1,4 +1,4 @@
-//! What handshakes are told apart by.
+//! What distinguishes handshakes.
 
 /// How a handshake went, if it says anything of resumption.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

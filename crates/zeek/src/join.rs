@@ -1,7 +1,8 @@
 //! Rows of one connection, found together by uid in memory of one size.
 //!
-//! A connection waits from the first of its rows until the table is full and it is the one that came first.
-//! Until then a further row of it is known: as what completes it, or as one that repeats.
+//! A connection waits from the first of its rows until the table is full and it is the one that
+//! came first. Until then a further row of it is known: as what completes it, or as one that
+//! repeats.
 
 use std::num::NonZeroI64;
 
@@ -51,10 +52,12 @@ impl History {
             return History::Absent;
         };
         let is_hello = |letter: &u8| b"Ccjs^".contains(letter);
-        match history.contains(&b's') {
-            false => History::NoServerHello,
-            true if history.iter().all(is_hello) => History::HellosOnly,
-            true => History::More,
+        if !history.contains(&b's') {
+            History::NoServerHello
+        } else if history.iter().all(is_hello) {
+            History::HellosOnly
+        } else {
+            History::More
         }
     }
 }
@@ -138,8 +141,8 @@ pub(crate) struct Table {
     /// A ring, once it is full.
     connections: Vec<Connection>,
     oldest: usize,
-    /// Slots, at least twice as many as connections. Each is where its tag has it, or after that with none free
-    /// between. As bare zeros, those that are not used take no memory.
+    /// Slots, at least twice as many as connections. Each is where its tag has it, or after that
+    /// with none free between. As bare zeros, those that are not used take no memory.
     index: Vec<u64>,
 }
 
@@ -191,8 +194,8 @@ impl Table {
             return Joined::Alone;
         };
         self.leave(before.uid, place);
-        if let Some(kept) = self.connections.get_mut(place) {
-            *kept = connection;
+        if let Some(stored) = self.connections.get_mut(place) {
+            *stored = connection;
         }
         self.enter(uid, place);
         Joined::InPlaceOf(before)
@@ -245,8 +248,8 @@ impl Table {
 
     fn set(&mut self, at: usize, slot: Slot) {
         let at = at & self.mask();
-        if let Some(kept) = self.index.get_mut(at) {
-            *kept = u64::from(slot.tag) << 32 | u64::from(slot.place);
+        if let Some(stored) = self.index.get_mut(at) {
+            *stored = u64::from(slot.tag) << 32 | u64::from(slot.place);
         }
     }
 
@@ -291,7 +294,8 @@ impl Connection {
     }
 }
 
-/// The one that was written last counts: of a connection that lasts, there may be several without their log's name.
+/// The one that was written last counts: of a connection that lasts, there may be several without
+/// their log's name.
 fn put_longest(place: &mut Option<ConnPart>, part: ConnPart) -> Option<()> {
     let duration = |part: &ConnPart| part.duration.map(|duration| duration.get());
     match place {
@@ -332,31 +336,30 @@ mod tests {
     }
 
     proptest! {
-        /// As a queue does that is searched from end to end.
-        #[test]
-        fn as_a_queue_does(most in 1u32..600, uids in prop::collection::vec(prop_oneof![0u64..400, (0u64..200).prop_map(|uid| uid << 40)], 0..3000)) {
-            let mut table = Table::new(most);
-            let mut queue: VecDeque<u64> = VecDeque::new();
-            for (number, uid) in (0..).zip(uids) {
-                let expected = match queue.contains(&uid) {
-                    true => None,
-                    false => {
-                        queue.push_back(uid);
-                        Some((queue.len() > most as usize).then(|| queue.pop_front().unwrap()))
-                    }
-                };
-                let found = match table.join(Uid(uid), ours(number), Waits::Yes) {
-                    Joined::Repeats => None,
-                    Joined::Kept => Some(None),
-                    Joined::InPlaceOf(before) => Some(Some(before.uid.0)),
-                    Joined::Alone => panic!(),
-                };
-                prop_assert_eq!(found, expected);
+            /// As a queue does that is searched from end to end.
+            #[test]
+            fn as_a_queue_does(most in 1u32..600, uids in prop::collection::vec(prop_oneof![0u64..400, (0u64..200).prop_map(|uid| uid << 40)], 0..3000)) {
+                let mut table = Table::new(most);
+                let mut queue: VecDeque<u64> = VecDeque::new();
+                for (number, uid) in (0..).zip(uids) {
+                    let expected = if queue.contains(&uid) {
+    None
+    } else {
+    queue.push_back(uid);
+                            Some((queue.len() > most as usize).then(|| queue.pop_front().unwrap()))
+    };
+                    let found = match table.join(Uid(uid), ours(number), Waits::Yes) {
+                        Joined::Repeats => None,
+                        Joined::Kept => Some(None),
+                        Joined::InPlaceOf(before) => Some(Some(before.uid.0)),
+                        Joined::Alone => panic!(),
+                    };
+                    prop_assert_eq!(found, expected);
+                }
+                let left: Vec<u64> = table.drain().map(|connection| connection.uid.0).collect();
+                prop_assert_eq!(left, Vec::from(queue));
             }
-            let left: Vec<u64> = table.drain().map(|connection| connection.uid.0).collect();
-            prop_assert_eq!(left, Vec::from(queue));
         }
-    }
 
     #[test]
     fn a_connection_is_small() {

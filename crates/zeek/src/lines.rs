@@ -162,30 +162,31 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(40))]
-        #[test]
-        fn every_line_that_fits(lengths in prop::collection::vec(prop_oneof![0usize..80, 70_000usize..600_000], 0..12), drib in 1usize..300_000, ends in any::<bool>(), breaks in any::<bool>()) {
-            let mut text = Vec::new();
-            let mut expected = Vec::new();
-            let mut too_long = 0;
-            for length in lengths {
-                let line = [vec![b'x'; length], vec![b'\n']].concat();
-                match line.len() > SIZE {
-                    true => too_long += 1,
-                    false => expected.push(line.clone()),
-                }
-                text.extend(line);
-            }
-            if !ends && !breaks {
-                text.extend(b"last");
-                expected.push(b"last".to_vec());
-            } else if breaks {
-                text.extend(b"last");
-            }
-            let (lines, skipped, broken) = read(Dribs(&text, drib, breaks));
-            prop_assert!(lines == expected);
-            prop_assert_eq!(skipped, too_long);
-            prop_assert_eq!(broken, breaks.then_some(4));
-        }
+            #![proptest_config(ProptestConfig::with_cases(40))]
+            #[test]
+            fn every_line_that_fits(lengths in prop::collection::vec(prop_oneof![0usize..80, 70_000usize..600_000], 0..12), drib in 1usize..300_000, ends in any::<bool>(), breaks in any::<bool>()) {
+                let mut text = Vec::new();
+                let mut expected = Vec::new();
+                let mut too_long = 0;
+                for length in lengths {
+                    let line = [vec![b'x'; length], vec![b'\n']].concat();
+                    if line.len() > SIZE {
+    too_long += 1;
+    } else {
+    expected.push(line.clone());
     }
+                    text.extend(line);
+                }
+                if !ends && !breaks {
+                    text.extend(b"last");
+                    expected.push(b"last".to_vec());
+                } else if breaks {
+                    text.extend(b"last");
+                }
+                let (lines, skipped, broken) = read(Dribs(&text, drib, breaks));
+                prop_assert!(lines == expected);
+                prop_assert_eq!(skipped, too_long);
+                prop_assert_eq!(broken, breaks.then_some(4));
+            }
+        }
 }

@@ -26,7 +26,7 @@ pub(crate) struct Log {
 }
 
 /// What a file says.
-pub(crate) enum Said<'a> {
+pub(crate) enum Event<'a> {
     Row(Row<'a>),
     /// A line that says nothing, its number from 1, and what kind of row it would have been.
     Unreadable(u64, Option<Kind>, Reason),
@@ -54,14 +54,14 @@ impl Log {
         }
     }
 
-    /// About when the rows were written that were read last: the median, so that single rows with another
-    /// clock change nothing. `None` before the first time.
+    /// About when the rows were written that were read last: the median, so that single rows with
+    /// another clock change nothing. `None` before the first time.
     pub(crate) fn clock(&self) -> Option<Micros> {
         self.clock
     }
 
     /// Reads the next piece of it.
-    pub(crate) fn read(&mut self, mut say: impl FnMut(Said<'_>)) -> Left {
+    pub(crate) fn read(&mut self, mut say: impl FnMut(Event<'_>)) -> Left {
         self.times.clear();
         let left = match self.lines.next() {
             Piece::Lines(mut rest) => {
@@ -73,12 +73,12 @@ impl Log {
                     let line = line.strip_suffix(b"\r").unwrap_or(line);
                     let line = match self.line {
                         1 if is_utf_16(line) => {
-                            say(Said::Unreadable(1, None, Reason::Utf16));
+                            say(Event::Unreadable(1, None, Reason::Utf16));
                             return Left::Nothing;
                         }
                         // A whole file, as far as line feeds tell.
                         1 if memchr(b'\r', line).is_some() => {
-                            say(Said::Unreadable(1, None, Reason::CarriageReturns));
+                            say(Event::Unreadable(1, None, Reason::CarriageReturns));
                             return Left::Nothing;
                         }
                         1 => line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line),
@@ -92,7 +92,7 @@ impl Log {
                     };
                     if let Err(reason) = reader.line(line, &mut say) {
                         let is_over_lines = reason == Reason::JsonOverLines;
-                        say(Said::Unreadable(self.line, self.kind, reason));
+                        say(Event::Unreadable(self.line, self.kind, reason));
                         if is_over_lines {
                             return Left::Nothing;
                         }
@@ -102,15 +102,15 @@ impl Log {
             }
             Piece::TooLong => {
                 self.line += 1;
-                say(Said::Unreadable(self.line, self.kind, Reason::TooLong));
+                say(Event::Unreadable(self.line, self.kind, Reason::TooLong));
                 Left::More
             }
             Piece::Broken(error, rest) => {
                 if rest > 0 {
                     self.line += 1;
-                    say(Said::Unreadable(self.line, self.kind, Reason::BrokenOff));
+                    say(Event::Unreadable(self.line, self.kind, Reason::BrokenOff));
                 }
-                say(Said::BrokenOff(self.line, error));
+                say(Event::BrokenOff(self.line, error));
                 Left::Nothing
             }
             Piece::End => Left::Nothing,
@@ -144,7 +144,7 @@ struct Reader<'l> {
 }
 
 impl Reader<'_> {
-    fn line(&mut self, line: &[u8], say: &mut impl FnMut(Said<'_>)) -> Result<(), Reason> {
+    fn line(&mut self, line: &[u8], say: &mut impl FnMut(Event<'_>)) -> Result<(), Reason> {
         match line.first() {
             None => Ok(()),
             Some(b'#') => {
@@ -177,7 +177,7 @@ impl Reader<'_> {
                 let written = self.header.written().unwrap_or(self.written);
                 self.times.extend(row.written());
                 *self.kind = row.kind();
-                say(Said::Row(of_those(written, row)));
+                say(Event::Row(of_those(written, row)));
                 Ok(())
             }
         }
@@ -186,13 +186,13 @@ impl Reader<'_> {
     fn object(
         &mut self,
         object: &Object<'_>,
-        say: &mut impl FnMut(Said<'_>),
+        say: &mut impl FnMut(Event<'_>),
     ) -> Result<(), Reason> {
         *self.kind = object.kind().or(*self.kind);
         let row = object.row()?;
         let written = object.log().unwrap_or(self.written);
         self.times.extend(object.written().or(row.written()));
-        say(Said::Row(of_those(written, row)));
+        say(Event::Row(of_those(written, row)));
         Ok(())
     }
 }

@@ -7,8 +7,8 @@ use crate::cdn::Class;
 use crate::handshake::Handshake;
 use crate::time::{Micros, rfc3339};
 
-/// Fewer connections than these say nothing of a population: of 300, the interval of a share is up to 11
-/// percentage points wide.
+/// Fewer connections than these say nothing of a population: of 300, the interval of a share is up
+/// to 11 percentage points wide.
 pub const FEWEST: u64 = 300;
 
 /// More rows make wider bins of bytes.
@@ -103,8 +103,8 @@ impl Joint {
 
     /// The profile, as TOML. `remark` is a sentence that has to be known of it.
     pub(crate) fn to_toml(&self, remark: Option<&str>) -> Result<String, NoProfile> {
-        let known: u64 = (1..RTTS).map(|rtt| self.of_rtt(rtt)).sum();
-        let with_rtt = known >= FEWEST;
+        let measured: u64 = (1..RTTS).map(|rtt| self.of_rtt(rtt)).sum();
+        let with_rtt = measured >= FEWEST;
         let mut rows = Vec::new();
         for per_row in [8, 16, FINE] {
             rows = self.rows(per_row, with_rtt);
@@ -163,10 +163,7 @@ impl Joint {
         let mut rows = Vec::new();
         for (class, handshake) in kinds() {
             // Without RTTs, all of them are one.
-            let (first, width) = match with_rtt {
-                true => (1, 1),
-                false => (0, RTTS),
-            };
+            let (first, width) = if with_rtt { (1, 1) } else { (0, RTTS) };
             for from in (first..RTTS).step_by(width) {
                 let rtts = from..from + width;
                 let mean = rtts.clone().next_back().and_then(|rtt| self.mean_rtt(rtt));

@@ -5,7 +5,7 @@ use std::fmt;
 /// What is wrong with a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Reason {
-    /// Its file has said nothing about its fields.
+    /// Its file has no header of its fields.
     NoHeader,
     /// What says it has blanks in place of separators.
     Blanks,

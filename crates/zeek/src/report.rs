@@ -1,4 +1,4 @@
-//! What is told of a survey.
+//! What a survey reports.
 
 mod json;
 mod text;
@@ -10,7 +10,7 @@ use crate::survey::Survey;
 
 /// Resumed shares of servers with enough handshakes, from the least.
 struct ByServer {
-    /// Servers that are told apart.
+    /// Servers that are distinguished.
     known: u64,
     shares: Vec<f64>,
 }

@@ -25,13 +25,15 @@ pub(crate) enum Written {
 }
 
 impl Written {
-    /// By a log's name: `conn_long` (zeek-long-connections) and `open_conn`, `open_ssl` (zeek-open-connections).
+    /// By a log's name: `conn_long` (zeek-long-connections) and `open_conn`, `open_ssl`
+    /// (zeek-open-connections).
     pub(crate) fn of(log: &[u8]) -> Written {
         let log = log.to_ascii_lowercase();
         let is_long = memchr::memmem::find(&log, b"long").is_some();
-        match is_long || log.starts_with(b"open_") || log.starts_with(b"open-") {
-            true => Written::InBetween,
-            false => Written::AtTheEnd,
+        if is_long || log.starts_with(b"open_") || log.starts_with(b"open-") {
+            Written::InBetween
+        } else {
+            Written::AtTheEnd
         }
     }
 }
@@ -197,7 +199,8 @@ impl State {
             .map(|(name, _)| *name)
     }
 
-    /// Whether both ends spoke, and the beginning was seen, so that bytes and durations say something.
+    /// Whether both ends spoke, and the beginning was seen, so that bytes and durations say
+    /// something.
     pub(crate) fn is_whole(self) -> bool {
         matches!(
             self,
@@ -206,7 +209,8 @@ impl State {
     }
 }
 
-/// 64 bits that tell texts apart, the same in every run: no defence against who wants two to collide.
+/// 64 bits that tell texts apart, the same in every run: no defence against who wants two to
+/// collide.
 pub(crate) fn digest(text: &[u8]) -> u64 {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64 ^ (text.len() as u64);
     let (eights, rest) = text.as_chunks::<8>();

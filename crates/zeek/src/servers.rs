@@ -9,7 +9,7 @@ use crate::cdn::CdnList;
 use crate::row::digest;
 use crate::tsv::unescape;
 
-/// Servers that are told apart. Those that come later are counted together.
+/// Servers that are distinguished. Those that come later are counted together.
 pub(crate) const MOST: usize = 100_000;
 /// DNS has no longer ones.
 const LONGEST: usize = 255;
@@ -23,7 +23,7 @@ pub enum Names {
     Kept,
 }
 
-/// One server in [`Servers`]; `NONE` without a name, or beyond what is told apart.
+/// One server in [`Servers`]; `NONE` without a name, or beyond those that are distinguished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Server(u32);
 

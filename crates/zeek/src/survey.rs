@@ -11,7 +11,7 @@ use crate::cdn::{CdnList, Class};
 use crate::columns::ParquetFolder;
 use crate::input::Source;
 use crate::join::{ConnPart, History, Joined, OursPart, Part, SslPart, Table, Waits};
-use crate::log::{Left, Log, Said};
+use crate::log::{Event, Left, Log};
 use crate::reason::Reason;
 use crate::row::{Conn, Kind, Ours, Row, Ssl, Written};
 use crate::servers::{Names, Servers};
@@ -42,8 +42,8 @@ pub struct Lines {
     pub rows: u64,
     /// Those that could not be.
     pub unreadable: u64,
-    /// Of the rows, those of a connection that had one already. The first counts, and of `conn.log` the one of the
-    /// longest duration.
+    /// Of the rows, those of a connection that had one already. The first counts, and of `conn.log`
+    /// the one of the longest duration.
     pub repeats: u64,
 }
 
@@ -79,8 +79,8 @@ pub struct Survey {
 
 /// Reads logs, and counts what is in them. With `parquet`, each connection is written there.
 ///
-/// Files are read a piece at a time, always of the one that is behind by the time of its rows. A connection
-/// waits for its other rows until so many others came that there is no room.
+/// Files are read a piece at a time, always of the one that is behind by the time of its rows. A
+/// connection waits for its other rows until so many others came that there is no room.
 ///
 /// # Errors
 ///
@@ -147,7 +147,8 @@ impl<'p> Reading<'p> {
 
     fn all(&mut self, sources: &[Source]) {
         let mut files: Vec<File> = Vec::new();
-        // Without a clock it is behind all others; of those that are equally so, whoever has had less.
+        // Without a clock it is behind all others; of those that are equally so, whoever has had
+        // less.
         let mut behind: BinaryHeap<Reverse<(Option<Micros>, u64, usize)>> = BinaryHeap::new();
         for source in sources {
             let name = source.name();
@@ -202,25 +203,25 @@ impl<'p> Reading<'p> {
         };
         let (name, used, unknown) = (&file.name, &mut file.used, &mut file.unknown);
         let interim = &mut file.interim;
-        log.read(|said| match said {
-            Said::Row(Row::Interim) => *interim += 1,
-            Said::Row(row) => {
+        log.read(|event| match event {
+            Event::Row(Row::Interim) => *interim += 1,
+            Event::Row(row) => {
                 if let Some(kind) = row.kind() {
                     *used = true;
                     self.survey.lines(kind).unreadable += std::mem::take(unknown);
                 }
                 self.row(row);
             }
-            Said::Unreadable(line, kind, reason) => {
+            Event::Unreadable(line, kind, reason) => {
                 match kind {
                     Some(kind) => self.survey.lines(kind).unreadable += 1,
                     None => *unknown += 1,
                 }
                 self.survey.show(name, line, reason);
             }
-            Said::BrokenOff(line, error) => {
-                let told = format!("{name}: breaks off after line {line}: {error}");
-                self.survey.broken.push(told);
+            Event::BrokenOff(line, error) => {
+                let problem = format!("{name}: breaks off after line {line}: {error}");
+                self.survey.broken.push(problem);
             }
         })
     }
@@ -261,9 +262,10 @@ impl<'p> Reading<'p> {
             time: row.time.and_then(NonZeroI64::new),
             server,
             version: row.version,
-            class: match by_name || survey.options.cdn.has_address(row.address) {
-                true => Class::Cdn,
-                false => Class::Other,
+            class: if by_name || survey.options.cdn.has_address(row.address) {
+                Class::Cdn
+            } else {
+                Class::Other
             },
             resumed: row.resumed,
             established: row.established,
@@ -279,10 +281,7 @@ impl<'p> Reading<'p> {
     fn conn(&mut self, row: &Conn) {
         self.survey.conn.rows += 1;
         // Of what is no TLS, there is nothing to wait for.
-        let waits = match row.has_tls {
-            true => Waits::Yes,
-            false => Waits::No,
-        };
+        let waits = if row.has_tls { Waits::Yes } else { Waits::No };
         let part = Part::Conn(ConnPart::new(row));
         let joined = self.table.join(row.uid, part, waits);
         self.joined(Kind::Conn, joined);
@@ -394,8 +393,8 @@ fn begin(source: &Source) -> io::Result<(Option<Micros>, Option<Log>)> {
     }
     let mut log = Log::new(source.peek()?.0, source.written());
     let mut first = None;
-    log.read(|said| {
-        if let Said::Row(row) = said {
+    log.read(|event| {
+        if let Event::Row(row) = event {
             first = first.or(row.written());
         }
     });

@@ -24,7 +24,8 @@ pub(crate) enum End {
 pub enum Carrier {
     /// TCP.
     Tls,
-    /// UDP, of which rows are counted by their version and for nothing else: it carries calls and tunnels.
+    /// UDP, of which rows are counted by their version and for nothing else: it carries calls and
+    /// tunnels.
     Dtls,
     /// QUIC, of which Zeek sees the hellos alone.
     Quic,
@@ -66,7 +67,7 @@ pub struct Unusable {
     pub state: u64,
     /// Zeek missed bytes.
     pub missed_bytes: u64,
-    /// No bytes are said.
+    /// No bytes are logged.
     pub no_bytes: u64,
 }
 
@@ -227,7 +228,8 @@ fn place(carrier: Carrier) -> usize {
     usize::from(carrier == Carrier::Quic)
 }
 
-/// What a connection was. QUIC is never `established` in `ssl.log`, so there a ServerHello stands for it.
+/// What a connection was. QUIC is never `established` in `ssl.log`, so there a ServerHello stands
+/// for it.
 pub(crate) fn verdict(ssl: &SslPart, conn: Option<&ConnPart>) -> Verdict {
     let carrier = match (ssl.version, conn.map(|conn| conn.transport)) {
         (version, _) if version.is_dtls() => Carrier::Dtls,
@@ -242,9 +244,10 @@ pub(crate) fn verdict(ssl: &SslPart, conn: Option<&ConnPart>) -> Verdict {
         Carrier::Tls | Carrier::Dtls => ssl.established,
         Carrier::Quic => ssl.history != History::NoServerHello,
     };
-    let handshake = match ssl.resumed {
-        true => Handshake::Resumed,
-        false => Handshake::Full,
+    let handshake = if ssl.resumed {
+        Handshake::Resumed
+    } else {
+        Handshake::Full
     };
     Verdict {
         carrier,

@@ -19,9 +19,10 @@ pub(crate) fn parse(text: &[u8]) -> Option<Micros> {
 
 /// What a number says, in microseconds as if it were seconds.
 pub(crate) fn from_number(micros: Micros) -> Micros {
-    match micros / 1_000_000 > MOST_SECONDS {
-        true => micros / 1000,
-        false => micros,
+    if micros / 1_000_000 > MOST_SECONDS {
+        micros / 1000
+    } else {
+        micros
     }
 }
 

@@ -56,7 +56,7 @@ const FIELDS: [(&str, Field); 18] = [
 /// Where the columns go that nobody wants.
 const UNWANTED: u8 = FIELDS.len() as u8;
 
-/// How a file is written, as the lines said so far that begin with `#`.
+/// How a file is written, as the lines so far declared that begin with `#`.
 #[derive(Clone, Debug)]
 pub(crate) struct Header {
     separator: u8,
@@ -160,7 +160,7 @@ impl Header {
         self.present.get(field as usize).copied().unwrap_or(false)
     }
 
-    /// What its rows are, if it has said so.
+    /// What its rows are, if it has declared so.
     pub(crate) fn kind(&self) -> Option<Kind> {
         match self.content {
             Content::Rows(kind) | Content::Lacking(kind, _) => Some(kind),
@@ -240,9 +240,10 @@ impl Header {
             is_draft: version.starts_with(b"TLSv13-"),
             resumed: truth(Field::Resumed)?,
             established: truth(Field::Established)?,
-            history: match self.has(Field::History) {
-                true => Some(self.value(fields, Field::History).unwrap_or_default()),
-                false => None,
+            history: if self.has(Field::History) {
+                Some(self.value(fields, Field::History).unwrap_or_default())
+            } else {
+                None
             },
             server: self.value(fields, Field::Server).unwrap_or_default(),
             address: self.value(fields, Field::Address).unwrap_or_default(),
@@ -250,9 +251,10 @@ impl Header {
     }
 
     fn conn(&self, fields: &Fields<'_>) -> Result<Row<'static>, Reason> {
-        let service = match self.has(Field::Service) {
-            true => Some(self.value(fields, Field::Service).unwrap_or_default()),
-            false => None,
+        let service = if self.has(Field::Service) {
+            Some(self.value(fields, Field::Service).unwrap_or_default())
+        } else {
+            None
         };
         Ok(Row::Conn(Conn {
             uid: self.uid(fields)?,

@@ -197,10 +197,11 @@ impl Shared {
             }
         };
         self.verdict
-            .ended(match end.contains("certificate is not accepted") {
-                true => "refused: an impostor",
+            .ended(if end.contains("certificate is not accepted") {
+                "refused: an impostor"
+            } else {
                 // The name was not known at the moment.
-                false => "refused: an impostor, before it had said anything",
+                "refused: an impostor, before it had said anything"
             });
     }
 

@@ -1,11 +1,13 @@
-//! Runs `lastbyte ad serve` with name servers, a publisher, a backend and clients, breaks one of them after the other,
-//! and says whether every connection ended verified or refused. scripts/soak starts it, in a network of its own:
+//! Runs `lastbyte ad serve` with name servers, a publisher, a backend and clients, breaks one of
+//! them after the other, and says whether every connection ended verified or refused. scripts/soak
+//! starts it, in a network of its own:
 //!
 //!     soak real|virtual PROGRAM FOLDER SECONDS SEED
 //!
-//! The folder is on a small file system, which is filled now and then. What happens when depends on the seed; how it ends
-//! depends on the machine, too. In virtual time, in a kernel of its own, clocks step besides, and all happens as slowly as
-//! it does elsewhere, as waiting is free there. `soak off` ends that kernel.
+//! The folder is on a small file system, which is filled now and then. What happens when depends on
+//! the seed; how it ends depends on the machine, too. In virtual time, in a kernel of its own,
+//! clocks step besides, and all happens as slowly as it does elsewhere, as waiting is free there.
+//! `soak off` ends that kernel.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
@@ -62,9 +64,10 @@ fn main() -> ExitCode {
         .unwrap()
         .block_on(soak(pace, program, folder, length, luck));
     println!("{verdict}");
-    match verdict.failures().is_empty() {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::FAILURE,
+    if verdict.failures().is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
     }
 }
 

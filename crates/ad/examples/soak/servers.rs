@@ -96,8 +96,8 @@ impl Fault {
         matches!(self, Fault::ClockAhead | Fault::ClockBehind)
     }
 
-    /// What clients may lose because of it. A link that is slow or loses costs them time and nothing else, and so does
-    /// whatever operators do.
+    /// What clients may lose because of it. A link that is slow or loses costs them time and
+    /// nothing else, and so does whatever operators do.
     fn loses(self) -> Option<Lost> {
         match self {
             Fault::KilledServer | Fault::KilledBackend => Some(Lost::Connections),
@@ -275,13 +275,15 @@ impl Servers {
     fn how_far(&mut self, luck: &mut Luck) -> Duration {
         let [near, far] = &STEPS;
         self.steps += 1;
-        match self.steps > 2 && luck.below(2) == 0 {
-            true => luck.within(near),
-            false => luck.within(far),
+        if self.steps > 2 && luck.below(2) == 0 {
+            luck.within(near)
+        } else {
+            luck.within(far)
         }
     }
 
-    /// As of a machine whose clock is wrong until somebody sets it right. Its operator renews the chain, or does not.
+    /// As of a machine whose clock is wrong until somebody sets it right. Its operator renews the
+    /// chain, or does not.
     async fn step_the_clock(&mut self, by: Step, luck: &mut Luck) {
         for step in [by, by.back()] {
             self.verdict.goodness.begins_to_change();

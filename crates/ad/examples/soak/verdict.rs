@@ -14,7 +14,8 @@ use crate::clock::{Goodness, Moment, Was, Which};
 const MORE_BYTES: u64 = 16 << 20;
 const MORE_FILES: usize = 8;
 
-/// How long a fault may show after it is over: resolvers ask again, and remember for a moment who did not answer.
+/// How long a fault may show after it is over: resolvers ask again, and remember for a moment who
+/// did not answer.
 const AFTERMATH: Duration = Duration::from_secs(3);
 
 /// What neither a fault nor a connection takes.
@@ -172,12 +173,13 @@ impl fmt::Display for Verdict {
         }
         drop(checkpoints);
         let failures = self.failures();
-        match failures.is_empty() {
-            true => write!(
+        if failures.is_empty() {
+            write!(
                 f,
                 "passed: every connection ended verified or refused, and nothing grows"
-            ),
-            false => write!(f, "failed:\n    {}", failures.join("\n    ")),
+            )
+        } else {
+            write!(f, "failed:\n    {}", failures.join("\n    "))
         }
     }
 }

@@ -150,12 +150,12 @@ async fn fetch(
     for data in &records.data {
         add(&mut assembly, data);
     }
-    let mut asked = JoinSet::new();
+    let mut queries = JoinSet::new();
     for index in assembly.missing() {
         let (dns, question) = (Arc::clone(dns), question(index)?);
-        asked.spawn(async move { dns.ask(&question, First::Tcp).await });
+        queries.spawn(async move { dns.ask(&question, First::Tcp).await });
     }
-    while let Some(reply) = asked.join_next().await {
+    while let Some(reply) = queries.join_next().await {
         let Ok(Ok(reply)) = reply else { continue };
         if let Answer::Records(records) = reply.answer {
             found.ttl = found.ttl.min(records.ttl);

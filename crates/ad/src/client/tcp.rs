@@ -24,8 +24,8 @@ pub(super) struct Established {
     pub(super) connected: Duration,
 }
 
-/// Connects to where the settings say, or else to an address of `name` as soon as one is known; to the others
-/// too where that one takes long or fails (RFC 8305).
+/// Connects to where the settings say, or else to an address of `name` as soon as one is known; to
+/// the others too where that one takes long or fails (RFC 8305).
 pub(super) async fn connect(
     dns: &Arc<Client>,
     name: &str,
@@ -33,11 +33,11 @@ pub(super) async fn connect(
     settings: &Settings,
     start: Instant,
 ) -> Result<Established, ConnectError> {
-    let mut known = VecDeque::new();
+    let mut untried = VecDeque::new();
     let mut lookups = JoinSet::new();
     match (settings.connect, name.parse::<IpAddr>(), settings.addresses) {
-        (Some(address), ..) => known.push_back(address),
-        (None, Ok(address), _) => known.push_back(SocketAddr::new(address, port)),
+        (Some(address), ..) => untried.push_back(address),
+        (None, Ok(address), _) => untried.push_back(SocketAddr::new(address, port)),
         (None, Err(_), Addresses::System) => {
             let name = name.to_owned();
             lookups.spawn(async move { addresses_of_system(&name).await });
@@ -53,19 +53,19 @@ pub(super) async fn connect(
             }
         }
     }
-    let mut name_lookup = (!known.is_empty()).then_some(Duration::ZERO);
+    let mut name_lookup = (!untried.is_empty()).then_some(Duration::ZERO);
     let mut attempts = JoinSet::new();
     let mut next = Instant::now();
     let mut failure = None;
     let mut why = None;
     loop {
         if (attempts.is_empty() || next <= Instant::now())
-            && let Some(address) = known.pop_front()
+            && let Some(address) = untried.pop_front()
         {
             attempts.spawn(attempt(address));
             next = Instant::now() + ATTEMPT_DELAY;
         }
-        if lookups.is_empty() && attempts.is_empty() && known.is_empty() {
+        if lookups.is_empty() && attempts.is_empty() && untried.is_empty() {
             return Err(failure.unwrap_or_else(|| ConnectError::NoAddress {
                 name: name.to_owned(),
                 why,
@@ -77,7 +77,7 @@ pub(super) async fn connect(
                     if !found.is_empty() {
                         name_lookup.get_or_insert_with(|| start.elapsed());
                     }
-                    known.extend(found.into_iter().map(|address| SocketAddr::new(address, port)));
+                    untried.extend(found.into_iter().map(|address| SocketAddr::new(address, port)));
                 }
                 Ok(Err(error)) => why = Some(error),
                 Err(_) => {}
@@ -94,7 +94,7 @@ pub(super) async fn connect(
                 Ok((address, Err(error))) => failure = Some(ConnectError::Tcp { address, error }),
                 Err(_) => {}
             },
-            () = sleep_until(next), if !known.is_empty() => {}
+            () = sleep_until(next), if !untried.is_empty() => {}
         }
     }
 }

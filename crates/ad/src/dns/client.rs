@@ -12,7 +12,7 @@ use super::message::{Answer, MessageError, Response, UDP_PAYLOAD};
 use super::stream::{Connection, Received};
 use super::{DnsError, Question, TlsServer, random_id, resolv_conf};
 
-/// How long a server is given for an answer, unless told otherwise.
+/// How long a server is given for an answer, unless configured otherwise.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 /// A server, and how it is asked.
@@ -129,8 +129,8 @@ impl Client {
         let mut last = DnsError::NoServer;
         for (upstream, attempt) in self.servers.iter().cycle().zip(1..=attempts) {
             let start = Instant::now();
-            let asked = timeout(self.patience, upstream.ask(question, first, self.patience));
-            last = match asked.await {
+            let query = timeout(self.patience, upstream.ask(question, first, self.patience));
+            last = match query.await {
                 Ok(Ok((answer, transport, message_bytes))) => {
                     return Ok(Reply {
                         answer,

@@ -8,7 +8,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::message::{MessageError, Response};
 use super::stream::Connection;
-use super::update::Asked;
+use super::update::Request;
 use super::{Change, Name, Question, UpdateError};
 
 /// Asks these questions over one stream, one after the other; nothing where the stream ends first.
@@ -36,7 +36,7 @@ pub fn update_with(
     key: Option<&Key>,
     server: impl FnOnce(&[u8]) -> Vec<u8>,
 ) -> Result<(), UpdateError> {
-    let asked = Asked::new(zone, changes, key)?;
-    let answer = server(&asked.request);
-    asked.check(SocketAddr::from(([127, 0, 0, 1], 53)), answer)
+    let request = Request::new(zone, changes, key)?;
+    let answer = server(&request.message);
+    request.check(SocketAddr::from(([127, 0, 0, 1], 53)), answer)
 }

@@ -24,9 +24,10 @@ pub fn servers(text: &str) -> Vec<SocketAddr> {
         })
         .take(MAX_SERVERS)
         .collect();
-    match servers.is_empty() {
-        true => vec![SocketAddr::new(Ipv4Addr::LOCALHOST.into(), PORT)],
-        false => servers,
+    if servers.is_empty() {
+        vec![SocketAddr::new(Ipv4Addr::LOCALHOST.into(), PORT)]
+    } else {
+        servers
     }
 }
 

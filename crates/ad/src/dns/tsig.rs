@@ -2,7 +2,7 @@
 
 use domain::tsig::{Algorithm, Key, KeyName};
 
-/// Why a key file can't be used. No word of it is told: any may be the secret, or a part of it.
+/// Why a key file can't be used. No word of it is shown: any may be the secret, or a part of it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}, column {column}: {problem}")]
 pub struct KeyError {
@@ -74,15 +74,15 @@ fn read(text: &str) -> Result<Key, Wrong> {
     // Of lower case it is signed (RFC 8945, section 4.3.3).
     let owner = name.text.to_ascii_lowercase().parse::<KeyName>();
     let owner = owner.map_err(|_| name.is(KeyProblem::Name))?;
-    let known = algorithm.text.trim_end_matches('.').to_ascii_lowercase();
-    let known = known.parse::<Algorithm>();
-    let known = known.map_err(|_| algorithm.is(KeyProblem::Algorithm))?;
+    let algorithm_name = algorithm.text.trim_end_matches('.').to_ascii_lowercase();
+    let standard = algorithm_name.parse::<Algorithm>();
+    let standard = standard.map_err(|_| algorithm.is(KeyProblem::Algorithm))?;
     let wrong = || secret.is(KeyProblem::Secret);
     let bytes = openssl::base64::decode_block(secret.text).map_err(|_| wrong())?;
     if bytes.is_empty() {
         return Err(wrong());
     }
-    Key::new(known, &bytes, owner, None, None).map_err(|_| wrong())
+    Key::new(standard, &bytes, owner, None, None).map_err(|_| wrong())
 }
 
 /// A word, and how many bytes before the end it begins.
@@ -98,15 +98,17 @@ impl Word<'_> {
     }
 }
 
-/// The words of a configuration of BIND that are left: names, quoted strings, braces and semicolons.
+/// The words of a configuration of BIND that are left: names, quoted strings, braces and
+/// semicolons.
 struct Words<'a>(&'a str);
 
 impl<'a> Words<'a> {
     fn require(&mut self, expected: &'static str) -> Result<(), Wrong> {
         let word = self.any(expected)?;
-        match word.text == expected {
-            true => Ok(()),
-            false => Err(word.is(KeyProblem::Expected(expected))),
+        if word.text == expected {
+            Ok(())
+        } else {
+            Err(word.is(KeyProblem::Expected(expected)))
         }
     }
 

@@ -119,9 +119,9 @@ pub async fn update(
     changes: &[Change],
     key: Option<&Key>,
 ) -> Result<(), UpdateError> {
-    let asked = Asked::new(zone, changes, key)?;
-    let request = framed(&asked.request).map_err(|_| UpdateError::TooLong)?;
-    let answer = match timeout(PATIENCE, exchange(server, &request)).await {
+    let request = Request::new(zone, changes, key)?;
+    let message = framed(&request.message).map_err(|_| UpdateError::TooLong)?;
+    let answer = match timeout(PATIENCE, exchange(server, &message)).await {
         Ok(answer) => answer.map_err(|error| DnsError::Io { server, error })?,
         Err(_) => {
             return Err(UpdateError::Dns(DnsError::Timeout {
@@ -131,24 +131,24 @@ pub async fn update(
             }));
         }
     };
-    asked.check(server, answer)
+    request.check(server, answer)
 }
 
 /// An update that is asked for.
-pub(super) struct Asked<'a> {
+pub(super) struct Request<'a> {
     /// The message.
-    pub(super) request: Vec<u8>,
+    pub(super) message: Vec<u8>,
     id: u16,
     zone: &'a Name,
     transaction: Option<ClientTransaction<Key>>,
 }
 
-impl Asked<'_> {
+impl Request<'_> {
     pub(super) fn new<'a>(
         zone: &'a Name,
         changes: &[Change],
         key: Option<&Key>,
-    ) -> Result<Asked<'a>, UpdateError> {
+    ) -> Result<Request<'a>, UpdateError> {
         let id = random_id()?;
         let mut builder = message(id, zone, changes).map_err(|_| UpdateError::TooLong)?;
         let transaction = match key {
@@ -158,8 +158,8 @@ impl Asked<'_> {
             ),
             None => None,
         };
-        Ok(Asked {
-            request: builder.finish(),
+        Ok(Request {
+            message: builder.finish(),
             id,
             zone,
             transaction,

@@ -199,9 +199,10 @@ impl AsyncRead for Cut {
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         ready!(Pin::new(&mut self.0).poll_read(context, buffer))?;
-        Poll::Ready(match buffer.filled().len() == before {
-            true => Err(io::Error::other("unexpected EOF")),
-            false => Ok(()),
+        Poll::Ready(if buffer.filled().len() == before {
+            Err(io::Error::other("unexpected EOF"))
+        } else {
+            Ok(())
         })
     }
 }

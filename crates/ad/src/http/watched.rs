@@ -16,9 +16,9 @@ use crate::end::is_end;
 /// What one read takes at most, in bytes: a record of TLS.
 const READ: usize = 1 << 14;
 
-/// What is known of a connection.
+/// A connection's first byte and its end.
 #[derive(Debug, Default)]
-pub(super) struct Seen {
+pub(super) struct ObservedStream {
     /// When the first byte was there, by the clock.
     pub(super) first_byte: OnceCell<Duration>,
     /// It has ended without TLS's goodbye.
@@ -28,16 +28,16 @@ pub(super) struct Seen {
 pub(super) struct Watched<S> {
     stream: S,
     clock: Instant,
-    seen: Rc<Seen>,
+    observed: Rc<ObservedStream>,
     received: Box<[u8]>,
 }
 
 impl<S> Watched<S> {
-    pub(super) fn new(stream: S, clock: Instant, seen: Rc<Seen>) -> Self {
+    pub(super) fn new(stream: S, clock: Instant, observed: Rc<ObservedStream>) -> Self {
         Self {
             stream,
             clock,
-            seen,
+            observed,
             received: vec![0; READ].into(),
         }
     }
@@ -55,13 +55,16 @@ impl<S: AsyncRead + Unpin> Read for Watched<S> {
         let read = Pin::new(&mut this.stream).poll_read(context, &mut received);
         let received = received.filled();
         if !received.is_empty() {
-            this.seen.first_byte.get_or_init(|| this.clock.elapsed());
+            this.observed
+                .first_byte
+                .get_or_init(|| this.clock.elapsed());
             buffer.put_slice(received);
         }
         match read {
-            // Many servers end the connection without TLS's goodbye, which only matters to bodies without a length.
+            // Many servers end the connection without TLS's goodbye, which only matters to bodies
+            // without a length.
             Poll::Ready(Err(error)) if is_end(&error) => {
-                this.seen.is_cut.set(true);
+                this.observed.is_cut.set(true);
                 Poll::Ready(Ok(()))
             }
             read => read,

@@ -1,8 +1,8 @@
 //! Follows the renewal of chains.
 //!
 //! The order is: the server loads the new chain, and still accepts the old one; its acceptance of
-//! what is to be published is seen; only then the record changes. So whatever a client finds in DNS,
-//! or a resolver still holds, the server knows.
+//! what is to be published is seen; only then the record changes. So whatever a client finds in
+//! DNS, or a resolver still holds, the server knows.
 
 use std::convert::Infallible;
 use std::fs;
@@ -186,7 +186,8 @@ impl Source {
 }
 
 impl Loaded {
-    /// Whether this server leaves out what is to be published, for clients that have it from DNS, and proves the keys.
+    /// Whether this server leaves out what is to be published, for clients that have it from DNS,
+    /// and proves the keys.
     ///
     /// # Errors
     ///
@@ -211,16 +212,16 @@ pub async fn watch(source: &Source, to: &Watch, mut report: impl FnMut(Event)) -
     let mut files = None;
     let mut rest = Rest::new(Instant::now());
     let mut tried = None;
-    let mut said = String::new();
-    // What lasts is said once.
+    let mut last = String::new();
+    // What lasts is reported once.
     let mut report = move |event: Event| {
         let says = match &event {
             Event::Published { .. } | Event::Unchanged => String::new(),
             Event::Waiting => "waiting".to_owned(),
             Event::Failed(error) => error.to_string(),
         };
-        if says.is_empty() || says != said {
-            said = says;
+        if says.is_empty() || says != last {
+            last = says;
             report(event);
         }
     };

@@ -128,7 +128,8 @@ impl Drop for AccessLog {
 }
 
 impl AccessLogTo {
-    /// The one of these files that it is, whatever it is called: lines would be written behind what is in it.
+    /// The one of these files that it is, whatever it is called: lines would be written behind what
+    /// is in it.
     pub(super) fn is_one_of<'a>(&self, files: impl Iterator<Item = &'a Path>) -> Option<&'a Path> {
         let AccessLogTo::File(path) = self else {
             return None;
@@ -191,9 +192,10 @@ impl Writer {
                     Some(Message::Reopen) => break true,
                     None => break false,
                 }
-                message = match lines.len() < ENOUGH {
-                    true => self.receiver.try_recv().ok(),
-                    false => None,
+                message = if lines.len() < ENOUGH {
+                    self.receiver.try_recv().ok()
+                } else {
+                    None
                 };
             };
             if !lines.is_empty() {
@@ -222,7 +224,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What is known of a connection, which is written when it is dropped.
+/// A connection's line, which is written when it is dropped.
 #[derive(Debug)]
 pub(super) struct Entry {
     log: Option<Arc<AccessLog>>,
@@ -230,7 +232,7 @@ pub(super) struct Entry {
     start: Instant,
     pub(super) client: SocketAddr,
     /// The name that the client asked for, whatever became of the handshake.
-    pub(super) asked: Option<String>,
+    pub(super) requested_name: Option<String>,
     pub(super) session: Option<Session>,
     pub(super) carried: Carried,
     /// In a word.
@@ -266,7 +268,7 @@ impl Entry {
             log,
             start: Instant::now(),
             client,
-            asked: None,
+            requested_name: None,
             session: None,
             carried: Carried::default(),
             // Unless it ends by itself.
@@ -289,7 +291,7 @@ impl Entry {
                 "name",
                 match session {
                     Some(session) => session.name.clone().into(),
-                    None => self.asked.clone().into(),
+                    None => self.requested_name.clone().into(),
                 },
             ),
             ("group", of(|session| session.group.clone().into())),

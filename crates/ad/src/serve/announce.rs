@@ -1,4 +1,4 @@
-//! What a backend is told of a connection before all else: HAProxy's PROXY protocol.
+//! What a backend learns of a connection before all else: HAProxy's PROXY protocol.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -12,9 +12,11 @@ pub enum ClientAddress {
     Kept,
     /// A line before all else, as version 1 of the PROXY protocol has it.
     ProxyV1,
-    /// Version 2 of the PROXY protocol: the name that was asked for, the protocol inside and the TLS version, too.
+    /// Version 2 of the PROXY protocol: the name that was asked for, the protocol inside and the
+    /// TLS version, too.
     ProxyV2,
-    /// Header fields of each request, `X-Forwarded-For` and `X-Forwarded-Proto`. It is for HTTP/1.1.
+    /// Header fields of each request, `X-Forwarded-For` and `X-Forwarded-Proto`. It is for
+    /// HTTP/1.1.
     Forwarded,
 }
 
@@ -43,7 +45,8 @@ enum Addresses {
 }
 
 impl Ends {
-    /// Both addresses and ports in one family: a load balancer may tell an IPv4 address as one of IPv6 beside one that is.
+    /// Both addresses and ports in one family: a load balancer may tell an IPv4 address as one of
+    /// IPv6 beside one that is.
     fn addresses(self) -> Option<(Addresses, u16, u16)> {
         let server = self.server?;
         let ips = (self.client.ip().to_canonical(), server.ip().to_canonical());

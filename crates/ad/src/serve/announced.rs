@@ -1,4 +1,5 @@
-//! What a load balancer in front says whose a connection is: HAProxy's PROXY protocol, versions 1 and 2.
+//! What a load balancer in front says whose a connection is: HAProxy's PROXY protocol, versions 1
+//! and 2.
 
 use std::fmt;
 use std::io;
@@ -71,7 +72,7 @@ pub enum Announced {
     Own,
 }
 
-/// What it said is no such header.
+/// What it sent is no such header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there is no header of the PROXY protocol that can be read")]
 pub struct Malformed;
@@ -104,9 +105,9 @@ pub(super) async fn read(from: &mut (impl AsyncRead + Unpin)) -> io::Result<Anno
         if length > MOST {
             return Err(malformed(Malformed));
         }
-        let mut told = vec![0; length];
-        from.read_exact(&mut told).await?;
-        header.extend(told);
+        let mut announced = vec![0; length];
+        from.read_exact(&mut announced).await?;
+        header.extend(announced);
     } else {
         while !header.ends_with(b"\r\n") && header.len() < LONGEST {
             header.push(from.read_u8().await?);
@@ -159,26 +160,26 @@ fn binary(rest: &[u8]) -> Option<Announced> {
     const PROXY: u8 = 0x21;
     const TCP_V4: u8 = 0x11;
     const TCP_V6: u8 = 0x21;
-    let (&[command, family, high, low], told) = rest.split_first_chunk()?;
-    if told.len() != usize::from(u16::from_be_bytes([high, low])) {
+    let (&[command, family, high, low], announced) = rest.split_first_chunk()?;
+    if announced.len() != usize::from(u16::from_be_bytes([high, low])) {
         return None;
     }
     let port = |bytes: [u8; 2]| u16::from_be_bytes(bytes);
     match (command, family) {
         (LOCAL, _) => Some(Announced::Own),
         (PROXY, TCP_V4) => {
-            let (client, told) = told.split_first_chunk::<4>()?;
-            let (server, told) = told.split_first_chunk::<4>()?;
-            let (&[a, b, c, d], _) = told.split_first_chunk()?;
+            let (client, announced) = announced.split_first_chunk::<4>()?;
+            let (server, announced) = announced.split_first_chunk::<4>()?;
+            let (&[a, b, c, d], _) = announced.split_first_chunk()?;
             Some(Announced::Client(
                 (*client, port([a, b])).into(),
                 (*server, port([c, d])).into(),
             ))
         }
         (PROXY, TCP_V6) => {
-            let (client, told) = told.split_first_chunk::<16>()?;
-            let (server, told) = told.split_first_chunk::<16>()?;
-            let (&[a, b, c, d], _) = told.split_first_chunk()?;
+            let (client, announced) = announced.split_first_chunk::<16>()?;
+            let (server, announced) = announced.split_first_chunk::<16>()?;
+            let (&[a, b, c, d], _) = announced.split_first_chunk()?;
             Some(Announced::Client(
                 (*client, port([a, b])).into(),
                 (*server, port([c, d])).into(),
@@ -209,47 +210,48 @@ mod tests {
     }
 
     proptest! {
-        #[test]
-        fn what_is_announced_is_read(client in address(), server in address(), rest: Vec<u8>) {
-            let ends = Ends { client, server: Some(server) };
-            let session = Session::default();
-            let canonical = |address: std::net::SocketAddr| {
-                std::net::SocketAddr::new(address.ip().to_canonical(), address.port())
-            };
-            let (client, server) = (canonical(client), canonical(server));
-            let mapped = |address: std::net::SocketAddr| match address.ip() {
-                IpAddr::V4(ip) => (ip.to_ipv6_mapped(), address.port()).into(),
-                IpAddr::V6(_) => address,
-            };
-            let expected = match client.is_ipv4() == server.is_ipv4() {
-                true => Announced::Client(client, server),
-                false => Announced::Client(mapped(client), mapped(server)),
-            };
-            for version in [ClientAddress::ProxyV1, ClientAddress::ProxyV2] {
-                let header = version.header(ends, &session);
-                prop_assert_eq!(parse(&header), Ok(expected));
-                // What follows is left.
-                let all = [&header[..], &rest].concat();
-                let mut stream = all.as_slice();
-                let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-                prop_assert_eq!(runtime.block_on(read(&mut stream)).unwrap(), expected);
-                prop_assert_eq!(stream, &rest[..]);
+            #[test]
+            fn what_is_announced_is_read(client in address(), server in address(), rest: Vec<u8>) {
+                let ends = Ends { client, server: Some(server) };
+                let session = Session::default();
+                let canonical = |address: std::net::SocketAddr| {
+                    std::net::SocketAddr::new(address.ip().to_canonical(), address.port())
+                };
+                let (client, server) = (canonical(client), canonical(server));
+                let mapped = |address: std::net::SocketAddr| match address.ip() {
+                    IpAddr::V4(ip) => (ip.to_ipv6_mapped(), address.port()).into(),
+                    IpAddr::V6(_) => address,
+                };
+                let expected = if client.is_ipv4() == server.is_ipv4() {
+    Announced::Client(client, server)
+    } else {
+    Announced::Client(mapped(client), mapped(server))
+    };
+                for version in [ClientAddress::ProxyV1, ClientAddress::ProxyV2] {
+                    let header = version.header(ends, &session);
+                    prop_assert_eq!(parse(&header), Ok(expected));
+                    // What follows is left.
+                    let all = [&header[..], &rest].concat();
+                    let mut stream = all.as_slice();
+                    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+                    prop_assert_eq!(runtime.block_on(read(&mut stream)).unwrap(), expected);
+                    prop_assert_eq!(stream, &rest[..]);
+                }
+            }
+
+            #[test]
+            fn anything_is_read_or_refused(bytes: Vec<u8>, cut in 0_usize..200) {
+                let _ = parse(&bytes);
+                let ends = Ends {
+                    client: "192.0.2.7:1".parse().unwrap(),
+                    server: "192.0.2.1:443".parse().ok(),
+                };
+                let mut header = ClientAddress::ProxyV2.header(ends, &Session::default());
+                header.extend(bytes);
+                header.truncate(cut);
+                let _ = parse(&header);
             }
         }
-
-        #[test]
-        fn anything_is_read_or_refused(bytes: Vec<u8>, cut in 0_usize..200) {
-            let _ = parse(&bytes);
-            let ends = Ends {
-                client: "192.0.2.7:1".parse().unwrap(),
-                server: "192.0.2.1:443".parse().ok(),
-            };
-            let mut header = ClientAddress::ProxyV2.header(ends, &Session::default());
-            header.extend(bytes);
-            header.truncate(cut);
-            let _ = parse(&header);
-        }
-    }
 
     #[test]
     fn lines_that_are_none_are_refused() {

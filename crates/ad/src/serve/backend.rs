@@ -22,13 +22,13 @@ type Looking = Pin<Box<dyn Future<Output = io::Result<Vec<SocketAddr>>> + Send>>
 pub(super) struct Backend {
     name: String,
     look_up: Box<dyn Fn(&str) -> Looking + Send + Sync>,
-    known: Mutex<Option<Known>>,
+    resolved: Mutex<Option<Resolved>>,
     /// Held by whoever looks the name up.
     looking: tokio::sync::Mutex<()>,
 }
 
 #[derive(Clone)]
-struct Known {
+struct Resolved {
     addresses: Arc<[SocketAddr]>,
     since: Instant,
 }
@@ -46,7 +46,7 @@ impl Backend {
         Backend {
             name: name.to_owned(),
             look_up: Box::new(look_up),
-            known: Mutex::default(),
+            resolved: Mutex::default(),
             looking: tokio::sync::Mutex::default(),
         }
     }
@@ -55,8 +55,8 @@ impl Backend {
         &self.name
     }
 
-    /// Connects to the first of its addresses that answers. If none of those that were known does, they are looked
-    /// up anew.
+    /// Connects to the first of its addresses that answers. If none of those that were known does,
+    /// they are looked up anew.
     ///
     /// # Errors
     ///
@@ -73,41 +73,44 @@ impl Backend {
         }
     }
 
-    /// Its addresses, as they were at most so long ago. Old ones are good while somebody else looks, or if there
-    /// is no answer.
+    /// Its addresses, as they were at most so long ago. Old ones are good while somebody else
+    /// looks, or if there is no answer.
     async fn addresses(&self, good: Duration) -> io::Result<Arc<[SocketAddr]>> {
-        let known = self.known();
-        if let Some(known) = known.as_ref().filter(|known| known.since.elapsed() < good) {
-            return Ok(Arc::clone(&known.addresses));
+        let resolved = self.resolved();
+        if let Some(resolved) = resolved
+            .as_ref()
+            .filter(|resolved| resolved.since.elapsed() < good)
+        {
+            return Ok(Arc::clone(&resolved.addresses));
         }
-        let _looking = match (self.looking.try_lock(), &known) {
+        let _looking = match (self.looking.try_lock(), &resolved) {
             (Ok(looking), _) => looking,
-            (Err(_), Some(known)) => return Ok(Arc::clone(&known.addresses)),
+            (Err(_), Some(resolved)) => return Ok(Arc::clone(&resolved.addresses)),
             (Err(_), None) => {
                 let looking = self.looking.lock().await;
-                if let Some(known) = self.known() {
-                    return Ok(known.addresses);
+                if let Some(resolved) = self.resolved() {
+                    return Ok(resolved.addresses);
                 }
                 looking
             }
         };
         let found = (self.look_up)(&self.name).await;
-        let mut kept = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let addresses: Arc<[SocketAddr]> = match (found, known) {
+        let mut latest = self.resolved.lock().unwrap_or_else(PoisonError::into_inner);
+        let addresses: Arc<[SocketAddr]> = match (found, resolved) {
             (Ok(found), _) => found.into(),
-            (Err(_), Some(known)) => known.addresses,
+            (Err(_), Some(resolved)) => resolved.addresses,
             (Err(error), None) => return Err(error),
         };
-        *kept = Some(Known {
+        *latest = Some(Resolved {
             addresses: Arc::clone(&addresses),
             since: Instant::now(),
         });
         Ok(addresses)
     }
 
-    fn known(&self) -> Option<Known> {
-        let known = self.known.lock();
-        known.unwrap_or_else(PoisonError::into_inner).clone()
+    fn resolved(&self) -> Option<Resolved> {
+        let resolved = self.resolved.lock();
+        resolved.unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 

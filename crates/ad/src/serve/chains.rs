@@ -27,10 +27,12 @@ pub(super) const INTERVAL: Duration = Duration::from_secs(1);
 /// Larger than any chain that TLS carries, and any key.
 const MOST: u64 = 1 << 20;
 
-/// A file that was written within this time before it was read may be written to again without that its times show it.
+/// A file that was written within this time before it was read may be written to again without that
+/// its times show it.
 const SETTLED: Duration = Duration::from_secs(2);
 
-/// A chain that is good for less than this, or for less than a third of its certificate's time, is to be renewed.
+/// A chain that is good for less than this, or for less than a third of its certificate's time, is
+/// to be renewed.
 const SOON: Duration = Duration::from_secs(14 * 24 * 3600);
 
 /// A chain and its key, in PEM.
@@ -131,13 +133,14 @@ fn unlinked(subject: &X509, issuer: &X509) -> Result<Option<&'static str>, Error
     if issuer.issued(subject) != X509VerifyResult::OK {
         return Ok(Some("its name, key identifier or key usage"));
     }
-    // What can't be verified at all is told as what does not verify: the reason is in OpenSSL's queue.
+    // What can't be verified at all is reported as what does not verify: the reason is in OpenSSL's
+    // queue.
     let key = issuer.public_key()?;
     let is_signed = subject.verify(&key).unwrap_or_default();
     Ok((!is_signed).then_some("its signature"))
 }
 
-/// What is to be said of a chain's age, if anything is.
+/// A warning of a chain's age, if there is one.
 pub(super) fn ageing(chain: &PublicChain, now: SystemTime) -> Option<String> {
     const DAY: u64 = 24 * 3600;
     let until = chain.valid_until();
@@ -160,9 +163,9 @@ pub(super) fn ageing(chain: &PublicChain, now: SystemTime) -> Option<String> {
 pub(super) const CLASSICAL_HINT: &str =
     "give it an ECDSA chain, too, with another --chain and --key";
 
-/// What is to be said of names that have chains of post-quantum keys alone, a line each.
+/// Warnings of names that have chains of post-quantum keys alone, a line each.
 pub(super) fn unverifiable(chains: &[&PublicChain]) -> Vec<String> {
-    let mut told: Vec<&str> = Vec::new();
+    let mut reported: Vec<&str> = Vec::new();
     let mut lines = Vec::new();
     for chain in chains {
         // One of its names is enough: they are of one server.
@@ -170,10 +173,10 @@ pub(super) fn unverifiable(chains: &[&PublicChain]) -> Vec<String> {
             let of_name = chains.iter().copied().filter(|chain| chain.is_for(name));
             Some((name.as_str(), post_quantum_alone(of_name)?))
         });
-        let Some((name, algorithms)) = alone.filter(|(name, _)| !told.contains(name)) else {
+        let Some((name, algorithms)) = alone.filter(|(name, _)| !reported.contains(name)) else {
             continue;
         };
-        told.push(name);
+        reported.push(name);
         lines.push(format!(
             "{name} has no chain but of {algorithms}, which many clients can't verify, browsers among them: they get an \
              alert; {CLASSICAL_HINT}"
@@ -182,7 +185,8 @@ pub(super) fn unverifiable(chains: &[&PublicChain]) -> Vec<String> {
     lines
 }
 
-/// The algorithms of these chains' keys, if there are chains and none has a key that every client of TLS 1.3 can verify.
+/// The algorithms of these chains' keys, if there are chains and none has a key that every client
+/// of TLS 1.3 can verify.
 pub(super) fn post_quantum_alone<'a>(
     chains: impl Iterator<Item = &'a PublicChain>,
 ) -> Option<String> {
@@ -207,7 +211,8 @@ fn lifetime(chain: &PublicChain) -> Option<Duration> {
     Some(Duration::from_secs(days * 24 * 3600 + seconds))
 }
 
-/// Of a chain's file and of its key's: SHA-256 of what it holds, or else of the words for why it can't be read.
+/// Of a chain's file and of its key's: SHA-256 of what it holds, or else of the words for why it
+/// can't be read.
 type Look = [Result<[u8; 32], [u8; 32]>; 2];
 
 /// A chain, and what its files held when it was loaded.
@@ -230,7 +235,8 @@ pub(super) fn load(files: &ChainFiles) -> Result<Loaded, ServeError> {
     inspect(files).map_err(|wrong| wrong.first)
 }
 
-/// Reads what can be served, or tells what is wrong: with either file, where the other one can't be read.
+/// Reads what can be served, or tells what is wrong: with either file, where the other one can't be
+/// read.
 pub(super) fn inspect(files: &ChainFiles) -> Result<Loaded, Box<Wrong>> {
     let wrong = |first, second| Box::new(Wrong { first, second });
     let unfit = |error| ServeError::Chain {
@@ -273,7 +279,7 @@ pub(super) struct Followed {
     loaded: Look,
     /// What was found that is not loaded, and when it was found first.
     changed: Option<(Look, Instant)>,
-    /// What can't be served, and was said.
+    /// What can't be served, and was reported.
     refused: Option<Look>,
 }
 
@@ -290,9 +296,10 @@ pub(super) enum Step {
     Refused(ServeError),
 }
 
-/// Whether files are loaded that have not changed, and whether what is wrong with them is said again.
+/// Whether files are loaded that have not changed, and whether what is wrong with them is reported
+/// again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Asked {
+pub(super) enum Reading {
     Always,
     IfChanged,
 }
@@ -308,10 +315,10 @@ impl Followed {
         }
     }
 
-    pub(super) fn look(&mut self, asked: Asked, now: Instant, time: SystemTime) -> Step {
+    pub(super) fn look(&mut self, reading: Reading, now: Instant, time: SystemTime) -> Step {
         let words = |error: io::Error| sha256(error.to_string().as_bytes());
         let look = (self.watched.each_mut()).map(|file| file.look(time).map_err(words));
-        if asked == Asked::IfChanged {
+        if reading == Reading::IfChanged {
             if look == self.loaded {
                 (self.changed, self.refused) = (None, None);
                 return Step::Same;
@@ -360,7 +367,7 @@ impl Followed {
 #[derive(Debug)]
 struct Watched {
     path: PathBuf,
-    seen: Option<(Stat, [u8; 32])>,
+    last: Option<(Stat, [u8; 32])>,
 }
 
 /// What tells that a file was written to or replaced.
@@ -378,20 +385,21 @@ impl Watched {
     fn new(path: &Path) -> Watched {
         Watched {
             path: path.to_owned(),
-            seen: None,
+            last: None,
         }
     }
 
-    /// The digest of what it holds. It is read only where something says that it may be another than before.
+    /// The digest of what it holds. It is read only where something says that it may be another
+    /// than before.
     fn look(&mut self, now: SystemTime) -> io::Result<[u8; 32]> {
         let stat = Stat::of(&self.path)?;
-        match self.seen {
-            Some((seen, digest)) if seen == stat => return Ok(digest),
-            _ => self.seen = None,
+        match self.last {
+            Some((last, digest)) if last == stat => return Ok(digest),
+            _ => self.last = None,
         }
         let digest = sha256(&read(&self.path)?);
         if stat.is_settled(now) {
-            self.seen = Some((stat, digest));
+            self.last = Some((stat, digest));
         }
         Ok(digest)
     }

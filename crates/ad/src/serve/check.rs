@@ -29,7 +29,26 @@ struct Served<'a> {
     algorithm: Option<(i32, u32)>,
 }
 
-/// What whoever asks can't do again that was done when the server started, perhaps by root: a line for each.
+impl<'a> Served<'a> {
+    fn of(files: &'a ChainFiles, chain: &PublicChain) -> Served<'a> {
+        let mut names = chain.names().to_vec();
+        names.sort();
+        let signs = chain.end_entity().public_key().ok();
+        Served {
+            files,
+            names,
+            // The size tells curves of one kind of key apart.
+            algorithm: signs.map(|key| (key.id().as_raw(), key.bits())),
+        }
+    }
+
+    fn is_like(&self, other: &Served<'_>) -> bool {
+        other.names == self.names && other.algorithm == self.algorithm
+    }
+}
+
+/// What whoever asks can't do again that was done when the server started, perhaps by root: a line
+/// for each.
 pub fn out_of_reach(config: &Config, name: &str) -> Vec<String> {
     let files = config
         .chains
@@ -51,8 +70,8 @@ pub fn out_of_reach(config: &Config, name: &str) -> Vec<String> {
     unread.chain(unwritten).collect()
 }
 
-/// Looks at all that `config` needs of this machine, and as `user` will see it who has it when it is served. Nothing is
-/// listened on, and nothing is changed.
+/// Looks at all that `config` needs of this machine, and as `user` will see it who has it when it
+/// is served. Nothing is listened on, and nothing is changed.
 pub fn check(
     config: &Config,
     listen: &Listen,
@@ -60,44 +79,7 @@ pub fn check(
     user: Option<&Account>,
 ) -> Findings {
     let mut findings = Findings::default();
-    let mut served: Vec<Served<'_>> = Vec::new();
-    let mut chains = Vec::new();
-    for files in &config.chains {
-        match inspect(files) {
-            Ok(loaded) => {
-                let ageing = ageing(&loaded.chain, SystemTime::now());
-                findings.warnings.extend(ageing);
-                let mut names = loaded.chain.names().to_vec();
-                names.sort();
-                let signs = loaded.chain.end_entity().public_key().ok();
-                // Curves of one kind of key are told apart by their size.
-                let algorithm = signs.map(|key| (key.id().as_raw(), key.bits()));
-                let same = served
-                    .iter()
-                    .find(|other| other.names == names && other.algorithm == algorithm);
-                if let Some(first) = same {
-                    findings.warnings.push(format!(
-                        "\"{}\" has the names and the algorithm of \"{}\": who has nothing from DNS gets the former alone; leave one out",
-                        files.chain.display(),
-                        first.files.chain.display()
-                    ));
-                }
-                served.push(Served {
-                    files,
-                    names,
-                    algorithm,
-                });
-                chains.push(loaded.chain);
-            }
-            Err(wrong) => {
-                let told = [Some(wrong.first), wrong.second].into_iter().flatten();
-                let told = told.map(|error| error.to_string());
-                findings.problems.extend(told);
-            }
-        }
-    }
-    let chains: Vec<&PublicChain> = chains.iter().map(|chain| &**chain).collect();
-    findings.warnings.extend(unverifiable(&chains));
+    check_chains(&config.chains, &mut findings);
     let problems = &mut findings.problems;
     if let Err(error) = context(config) {
         problems.push(error.to_string());
@@ -108,47 +90,10 @@ pub fn check(
         Err(error @ ListenError::None) => findings.warnings.push(error.to_string()),
         Err(error) => problems.push(error.to_string()),
     }
-    if let Some(metrics) = config.metrics {
-        match *listen {
-            Listen::Address(address) if overlap(address, metrics) => problems.push(format!(
-                "--metrics: {metrics} is taken by what listens on {address}: name another port"
-            )),
-            _ => {
-                let opened = Listen::Address(metrics).check();
-                problems.extend(opened.err().map(|error| format!("--metrics: {error}")));
-            }
-        }
-    }
-    if let Err(error) = config.check_access_log() {
-        problems.push(error.to_string());
-    } else if let Some(to) = &config.access_log
-        && let Err(error) = to.check()
-    {
-        let to = to.clone();
-        problems.push(ServeError::AccessLog { to, error }.to_string());
-    }
-    let limits = &config.limits;
-    for (option, time) in [
-        ("--handshake-timeout", limits.handshake),
-        ("--idle-timeout", limits.idle),
-    ] {
-        if time.is_zero() {
-            problems.push(format!(
-                "{option} is zero: every connection would be closed at once"
-            ));
-        }
-    }
-    let own = config.protocol_backends.iter().map(|(_, backend)| backend);
-    for backend in [&config.backend].into_iter().chain(own) {
-        match backend.to_socket_addrs().map(|mut all| all.next()) {
-            Ok(Some(address)) if *listen == Listen::Address(address) => problems.push(format!(
-                "the backend {backend} is what is listened on: connections would go round"
-            )),
-            Ok(Some(_)) => {}
-            Ok(None) => problems.push(format!("the backend {backend} has no address")),
-            Err(error) => problems.push(format!("the backend {backend}: {error}")),
-        }
-    }
+    problems.extend(metrics_problem(config, listen));
+    problems.extend(access_log_problem(config));
+    problems.extend(limit_problems(config));
+    problems.extend(backend_problems(config, listen));
     let look = || {
         let mut lines: Vec<_> = (config.chains.iter())
             .filter_map(|files| exposure(&files.key))
@@ -167,6 +112,86 @@ pub fn check(
         Err(error) => problems.push(error.to_string()),
     }
     findings
+}
+
+/// Each chain by itself, and then all of them together.
+fn check_chains(all: &[ChainFiles], findings: &mut Findings) {
+    let mut served: Vec<Served<'_>> = Vec::new();
+    let mut chains = Vec::new();
+    for files in all {
+        match inspect(files) {
+            Ok(loaded) => {
+                let ageing = ageing(&loaded.chain, SystemTime::now());
+                findings.warnings.extend(ageing);
+                let own = Served::of(files, &loaded.chain);
+                let same = served.iter().find(|other| own.is_like(other));
+                if let Some(first) = same {
+                    findings.warnings.push(format!(
+                        "\"{}\" has the names and the algorithm of \"{}\": who has nothing from DNS gets the former alone; leave one out",
+                        files.chain.display(),
+                        first.files.chain.display()
+                    ));
+                }
+                served.push(own);
+                chains.push(loaded.chain);
+            }
+            Err(wrong) => {
+                let problems = [Some(wrong.first), wrong.second].into_iter().flatten();
+                let problems = problems.map(|error| error.to_string());
+                findings.problems.extend(problems);
+            }
+        }
+    }
+    let chains: Vec<&PublicChain> = chains.iter().map(|chain| &**chain).collect();
+    findings.warnings.extend(unverifiable(&chains));
+}
+
+fn metrics_problem(config: &Config, listen: &Listen) -> Option<String> {
+    let metrics = config.metrics?;
+    match *listen {
+        Listen::Address(address) if overlap(address, metrics) => Some(format!(
+            "--metrics: {metrics} is taken by what listens on {address}: name another port"
+        )),
+        _ => {
+            let opened = Listen::Address(metrics).check();
+            opened.err().map(|error| format!("--metrics: {error}"))
+        }
+    }
+}
+
+fn access_log_problem(config: &Config) -> Option<String> {
+    if let Err(error) = config.check_access_log() {
+        return Some(error.to_string());
+    }
+    let to = config.access_log.as_ref()?;
+    let error = to.check().err()?;
+    let to = to.clone();
+    Some(ServeError::AccessLog { to, error }.to_string())
+}
+
+fn limit_problems(config: &Config) -> impl Iterator<Item = String> {
+    let limits = &config.limits;
+    let times = [
+        ("--handshake-timeout", limits.handshake),
+        ("--idle-timeout", limits.idle),
+    ];
+    let zero = times.into_iter().filter(|(_, time)| time.is_zero());
+    zero.map(|(option, _)| format!("{option} is zero: every connection would be closed at once"))
+}
+
+fn backend_problems(config: &Config, listen: &Listen) -> impl Iterator<Item = String> {
+    let own = config.protocol_backends.iter().map(|(_, backend)| backend);
+    let backends = [&config.backend].into_iter().chain(own);
+    backends.filter_map(
+        |backend| match backend.to_socket_addrs().map(|mut all| all.next()) {
+            Ok(Some(address)) if *listen == Listen::Address(address) => Some(format!(
+                "the backend {backend} is what is listened on: connections would go round"
+            )),
+            Ok(Some(_)) => None,
+            Ok(None) => Some(format!("the backend {backend} has no address")),
+            Err(error) => Some(format!("the backend {backend}: {error}")),
+        },
+    )
 }
 
 /// Whether no two sockets can listen on these. One for all addresses of IPv6 takes IPv4's, too.

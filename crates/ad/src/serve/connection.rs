@@ -65,7 +65,7 @@ struct Failure {
     /// At what.
     what: &'static str,
     reason: String,
-    told: Counted,
+    counted: Counted,
 }
 
 /// Why there is no session with a client.
@@ -107,7 +107,7 @@ impl Failure {
         Failure {
             what,
             reason,
-            told: Counted::NotYet,
+            counted: Counted::NotYet,
         }
     }
 }
@@ -147,9 +147,10 @@ impl Server {
     /// A place for a connection that has come, once there is one.
     async fn place(&self, peer: SocketAddr) -> Option<Place> {
         self.room.ready().await;
-        match self.is_balancer(peer) {
-            true => Some(self.room.enter_for_others(peer.ip().into())),
-            false => self.room.enter(peer.ip().into()),
+        if self.is_balancer(peer) {
+            Some(self.room.enter_for_others(peer.ip().into()))
+        } else {
+            self.room.enter(peer.ip().into())
         }
     }
 
@@ -163,8 +164,12 @@ impl Server {
         let mut entry = Entry::new(self.access.clone(), peer);
         match self.serve(stream, place, &mut entry, log).await {
             Ok(end) => entry.end = name(end),
-            Err(Failure { what, reason, told }) => {
-                if told == Counted::NotYet {
+            Err(Failure {
+                what,
+                reason,
+                counted,
+            }) => {
+                if counted == Counted::NotYet {
                     self.failed(what, entry.client, &reason, log);
                 }
                 entry.end = "failed";
@@ -192,8 +197,8 @@ impl Server {
         };
         if self.is_balancer(entry.client) {
             let read = Box::pin(timed(limits.handshake, announced::read(&mut stream))).await;
-            let told = read.map_err(|error| Failure::new(ANNOUNCED, error.to_string()))?;
-            if let Announced::Client(client, server) = told {
+            let announced = read.map_err(|error| Failure::new(ANNOUNCED, error.to_string()))?;
+            if let Announced::Client(client, server) = announced {
                 ends = Ends {
                     client,
                     server: Some(server),
@@ -218,7 +223,7 @@ impl Server {
         };
         place.is_established();
         tokio::select! {
-            // First, as it has to be told what was carried.
+            // First, as it has to learn what was carried.
             biased;
             relayed = self.relayed(client, place.spot(), ends, entry, log) => relayed,
             () = place.has_to_go() => Err(Failure::new(WAITING, MADE_ROOM.to_owned())),
@@ -245,7 +250,7 @@ impl Server {
             let tell = |failure: Failure| {
                 self.failed(failure.what, ends.client, &failure.reason, log);
                 *failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(Failure {
-                    told: Counted::Before,
+                    counted: Counted::Before,
                     ..failure
                 });
             };
@@ -346,38 +351,44 @@ impl Server {
         let hello = async { Ok(hello(&stream).await?) };
         bounded(place, until, hello).await?;
         place.begins();
-        bounded(place, until, self.shake(stream, source, &mut entry.asked)).await
+        bounded(
+            place,
+            until,
+            self.shake(stream, source, &mut entry.requested_name),
+        )
+        .await
     }
 
     async fn shake(
         &self,
         stream: TcpStream,
         source: Source,
-        asked: &mut Option<String>,
+        requested_name: &mut Option<String>,
     ) -> Result<Client, NoHandshake> {
         let mut ssl = Ssl::new(&self.context)?;
         server::stop_at_client_hello(&mut ssl, self.config.unknown_names)?;
         let mut stream = SslStream::new(ssl, FlightStream::new(stream))?;
         loop {
             let accepted = Pin::new(&mut stream).accept().await;
-            *asked = server::asked(stream.ssl()).map(str::to_owned);
+            *requested_name = server::requested_name(stream.ssl()).map(str::to_owned);
             match accepted {
                 Ok(()) => break,
                 // What follows is computed elsewhere, when it is this client's turn.
                 Err(error) if error.code() == ErrorCode::WANT_CLIENT_HELLO_CB => {}
                 // Which name is in the access log: clients choose it, and causes are counted.
                 Err(_) if server::is_refused(stream.ssl()) => {
-                    return Err(match asked {
+                    return Err(match requested_name {
                         Some(_) => NoHandshake::UnknownName,
                         None => NoHandshake::NoName,
                     });
                 }
-                Err(error) => return Err(self.explained(&error, asked.as_deref())),
+                Err(error) => return Err(self.explained(&error, requested_name.as_deref())),
             }
             server::pass(stream.ssl());
-            let signers = match server::may_sign_slowly(stream.ssl()) {
-                true => &self.slow_signers,
-                false => &self.signers,
+            let signers = if server::may_sign_slowly(stream.ssl()) {
+                &self.slow_signers
+            } else {
+                &self.signers
             };
             let (computed, polled) = signers
                 .run(source, stream, compute)
@@ -387,7 +398,7 @@ impl Server {
             match polled {
                 Poll::Ready(Ok(())) => break,
                 Poll::Ready(Err(error)) if error.code() != ErrorCode::WANT_CLIENT_HELLO_CB => {
-                    return Err(self.explained(&error, asked.as_deref()));
+                    return Err(self.explained(&error, requested_name.as_deref()));
                 }
                 _ => {}
             }
@@ -396,7 +407,8 @@ impl Server {
         Ok(stream)
     }
 
-    /// Why a handshake with a client that asked for `name` failed, and what to do where it is this server's affair.
+    /// Why a handshake with a client that asked for `name` failed, and what to do where it is this
+    /// server's affair.
     fn explained(&self, error: &openssl::ssl::Error, name: Option<&str>) -> NoHandshake {
         let reason = reason(error);
         let (NO_SIGNATURE, Some(chains)) = (reason.as_str(), &self.chains) else {
@@ -425,8 +437,8 @@ async fn bounded<T>(
     }
 }
 
-/// Until a client has sent a whole record, in which a ClientHello begins, or what can't become one: OpenSSL knows what to
-/// answer.
+/// Until a client has sent a whole record, in which a ClientHello begins, or what can't become one:
+/// OpenSSL knows what to answer.
 async fn hello(stream: &TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
     loop {
@@ -457,9 +469,10 @@ fn peek_record(stream: &TcpStream) -> io::Result<()> {
             }
             _ => false,
         };
-        match is_enough {
-            true => Ok(()),
-            false => Err(io::ErrorKind::WouldBlock.into()),
+        if is_enough {
+            Ok(())
+        } else {
+            Err(io::ErrorKind::WouldBlock.into())
         }
     })
 }

@@ -10,9 +10,9 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
-/// A client that was answered, and to whom nothing came for this long, waits for nothing. It is longer than what TCP takes to
-/// send a segment again that it loses four times (RFC 6298), or than a busy machine lets any program wait: an answer that
-/// rests half-way is not to be cut.
+/// A client that was answered, and to whom nothing came for this long, waits for nothing. It is
+/// longer than what TCP takes to send a segment again that it loses four times (RFC 6298), or than
+/// a busy machine lets any program wait: an answer that rests half-way is not to be cut.
 const QUIET: Duration = Duration::from_secs(5);
 
 /// What a client waits for, and since when.
@@ -26,7 +26,7 @@ pub(super) struct Turn {
 /// Something that a client waits for, as a bit.
 #[derive(Clone, Copy, Debug)]
 enum Awaited {
-    /// The server's answer to what it said.
+    /// The server's answer to what the client sent.
     Answer = 1,
     /// What was answered, and could not be written yet: a client may be slow to take it.
     Rest = 2,
@@ -85,7 +85,7 @@ pub(super) enum Serving {
 pub(super) struct Noted<'a, S> {
     pub(super) stream: &'a mut S,
     pub(super) turn: &'a Turn,
-    /// Called whenever the client has said something.
+    /// Called whenever the client has sent something.
     pub(super) heard: &'a (dyn Fn() + Sync),
 }
 

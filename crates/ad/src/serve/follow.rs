@@ -12,19 +12,19 @@ use tokio::sync::oneshot;
 use tokio::task::{JoinError, spawn_blocking};
 use tokio::time::{Instant, sleep};
 
-use super::chains::{self, Asked, Followed, INTERVAL, Step};
+use super::chains::{self, Followed, INTERVAL, Reading, Step};
 use super::log::Log;
 use super::{PUBLISHING, Server};
 use crate::secret::exposure;
 
-/// How often it is said again that a chain ages, or can't be loaded.
+/// How often the log repeats that a chain ages, or can't be loaded.
 const REMINDER: Duration = Duration::from_secs(24 * 3600);
 
 /// That chains are to be loaded now, whether they have changed or not.
 #[derive(Debug)]
 pub(super) struct Reload {
     pub(super) before: Before,
-    /// Dropped when it is done, or when it is said why it can't be.
+    /// Dropped when it is done, or when the log has why it can't be.
     pub(super) _done: oneshot::Sender<()>,
 }
 
@@ -48,7 +48,7 @@ impl Server {
         };
         let followed = self.followed.lock();
         let mut followed = std::mem::take(&mut *followed.unwrap_or_else(PoisonError::into_inner));
-        let mut asked = vec![Asked::IfChanged; followed.len()];
+        let mut readings = vec![Reading::IfChanged; followed.len()];
         let mut asking: Vec<Reload> = Vec::new();
         let mut reminded = Instant::now();
         self.remind(shared, log).await;
@@ -58,7 +58,7 @@ impl Server {
         loop {
             tokio::select! {
                 Some(reload) = reloads.recv() => {
-                    asked.fill(Asked::Always);
+                    readings.fill(Reading::Always);
                     asking.push(reload);
                 }
                 () = sleep(INTERVAL) => {}
@@ -68,16 +68,16 @@ impl Server {
             let mut is_changed = false;
             let steps;
             (followed, steps) = blocking({
-                let asked = asked.clone();
+                let readings = readings.clone();
                 move || {
-                    let looks = followed.iter_mut().zip(asked);
-                    let steps = looks.map(|(followed, asked)| followed.look(asked, now, time));
+                    let looks = followed.iter_mut().zip(readings);
+                    let steps = looks.map(|(followed, reading)| followed.look(reading, now, time));
                     let steps: Vec<_> = steps.collect();
                     (followed, steps)
                 }
             })
             .await;
-            for ((step, asked), chain) in steps.into_iter().zip(&mut asked).zip(&mut new) {
+            for ((step, reading), chain) in steps.into_iter().zip(&mut readings).zip(&mut new) {
                 match step {
                     Step::Waiting => continue,
                     Step::Same => {}
@@ -89,7 +89,7 @@ impl Server {
                         "loading a chain again failed: {error}; the one before goes on being served"
                     )),
                 }
-                *asked = Asked::IfChanged;
+                *reading = Reading::IfChanged;
             }
             if is_changed {
                 let until = time + self.config.ttl + PUBLISHING;
@@ -99,7 +99,7 @@ impl Server {
                 warn(shared, log);
             }
             shared.update(|chains| chains.expire(time));
-            let is_done = !asked.contains(&Asked::Always);
+            let is_done = !readings.contains(&Reading::Always);
             let forgets = |reload: &Reload| reload.before == Before::Forgotten;
             let forgotten = (is_done && asking.iter().any(forgets)).then(|| {
                 let count = shared.load().previous().len();
@@ -184,7 +184,7 @@ fn current(shared: &SharedChains) -> Vec<Chain> {
 #[derive(Debug, Default)]
 struct Folder {
     /// The chains that it was to hold last, by their digests, and which time is the last of them.
-    kept: Option<Content>,
+    saved: Option<Content>,
     /// Why it does not.
     failed: Option<String>,
 }
@@ -202,13 +202,13 @@ impl Folder {
         let previous = chains.previous();
         let previous = previous.map(|(chain, until)| (chain.digest(), Some(until)));
         let content: Content = current.chain(previous).collect();
-        if self.kept.as_ref() == Some(&content) {
+        if self.saved.as_ref() == Some(&content) {
             return;
         }
         let state = Arc::clone(state);
         match blocking(move || state.save(&chains)).await {
             Ok(()) => {
-                self.kept = Some(content);
+                self.saved = Some(content);
                 if self.failed.take().is_some() {
                     log.say("the chains are kept again for the next start");
                 }

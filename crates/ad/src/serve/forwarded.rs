@@ -50,12 +50,13 @@ pub(super) struct To<'a> {
     pub(super) spot: Arc<Spot>,
     /// Whom to tell that the backend could be connected to, or why not.
     pub(super) connected: &'a (dyn Fn(Result<(), &io::Error>) + Sync),
-    /// Whom to tell why a backend that was connected to has not answered a request, or not to the end.
+    /// Whom to tell why a backend that was connected to has not answered a request, or not to the
+    /// end.
     pub(super) unanswered: &'a (dyn Fn(&str) + Sync),
 }
 
-/// Relays requests and their responses until one side closes, or nothing moves for as long as connections may rest, or,
-/// after the last response, when the server stops.
+/// Relays requests and their responses until one side closes, or nothing moves for as long as
+/// connections may rest, or, after the last response, when the server stops.
 ///
 /// # Errors
 ///
@@ -214,7 +215,7 @@ impl Between<'_> {
     ) -> Result<Response<Option<Incoming>>, StatusCode> {
         let client = hyper::upgrade::on(&mut request);
         prepare(&mut request, self.to.client, self.to.dropped)?;
-        let asked = is_websocket(request.headers());
+        let is_upgrade = is_websocket(request.headers());
         let request = request.map(|body| Sent {
             body,
             under_way,
@@ -223,7 +224,7 @@ impl Between<'_> {
         let mut upstream = self.upstream.lock().await;
         let mut response = upstream.send(request, &self.to, &self.moved).await?;
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
-            if !(asked && is_websocket(response.headers())) {
+            if !(is_upgrade && is_websocket(response.headers())) {
                 (self.to.unanswered)("it changes to a protocol that was not asked for");
                 return Err(StatusCode::BAD_GATEWAY);
             }
@@ -240,7 +241,8 @@ impl Between<'_> {
 }
 
 impl Upstream {
-    /// Sends a request, on a new connection if there is none, or if the old one was closed before it was sent.
+    /// Sends a request, on a new connection if there is none, or if the old one was closed before
+    /// it was sent.
     async fn send(
         &mut self,
         mut request: Request<Sent>,
@@ -292,7 +294,8 @@ impl Upstream {
     }
 }
 
-/// Who is to blame if a request got no response: its body comes from the client, all else is told of the backend.
+/// Who is to blame if a request got no response: its body comes from the client, all else counts as
+/// the backend's fault.
 fn unanswered(error: &hyper::Error, to: &To<'_>) -> StatusCode {
     if error.is_user() {
         return StatusCode::BAD_REQUEST;
@@ -342,9 +345,12 @@ impl Body for Sent {
             .and_then(|frame| frame.as_ref().ok()?.data_ref());
         this.under_way.has(data.map_or(0, Bytes::len));
         if let Some(Err(error)) = &frame {
-            this.faults.note(|| match is_malformed(error) {
-                true => Fault::Malformed,
-                false => Fault::ClientGone,
+            this.faults.note(|| {
+                if is_malformed(error) {
+                    Fault::Malformed
+                } else {
+                    Fault::ClientGone
+                }
             });
         }
         Poll::Ready(frame.filter(|frame| !frame.as_ref().is_ok_and(Frame::is_trailers)))

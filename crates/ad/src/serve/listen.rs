@@ -10,7 +10,8 @@ use nix::unistd::{Pid, getppid};
 use socket2::{Domain, Protocol, Socket, Type};
 use thiserror::Error;
 
-/// Connections that wait to be accepted. The system may have less. Where there are more, they try again in a second.
+/// Connections that wait to be accepted. The system may have less. Where there are more, they try
+/// again in a second.
 const BACKLOG: i32 = 4096;
 
 /// The number of the process that gives this one its socket.
@@ -74,8 +75,8 @@ impl Listen {
         }
     }
 
-    /// Opens the socket, or takes it over. It reads and changes the process's environment: call it before there are
-    /// threads, and once.
+    /// Opens the socket, or takes it over. It reads and changes the process's environment: call it
+    /// before there are threads, and once.
     ///
     /// # Errors
     ///
@@ -104,8 +105,8 @@ impl Listen {
         }
     }
 
-    /// Whether it could be opened, without that anybody can connect. What another process has is not told: it may be the
-    /// one that is to be replaced.
+    /// Whether it could be opened, without that anybody can connect. What another process has is
+    /// not told: it may be the one that is to be replaced.
     ///
     /// # Errors
     ///
@@ -159,16 +160,16 @@ impl fmt::Display for Listen {
 
 /// The process that has started this one and given it its socket, if one has.
 pub(super) fn handed_over_by() -> Option<Pid> {
-    let told = env::var(HANDED_OVER).ok()?.parse::<i32>().ok()?;
+    let parent = env::var(HANDED_OVER).ok()?.parse::<i32>().ok()?;
     // Whoever that starts besides inherits its environment, too.
-    (getppid().as_raw() == told).then(getppid)
+    (getppid().as_raw() == parent).then(getppid)
 }
 
 /// One name for each socket, as `sd_listen_fds_with_names` has it.
 fn names(count: usize) -> Vec<String> {
-    let told = env::var("LISTEN_FDNAMES").unwrap_or_default();
-    let told = told.split(':').filter(|name| !name.is_empty());
-    let mut names: Vec<_> = told.map(str::to_owned).collect();
+    let names = env::var("LISTEN_FDNAMES").unwrap_or_default();
+    let names = names.split(':').filter(|name| !name.is_empty());
+    let mut names: Vec<_> = names.map(str::to_owned).collect();
     names.resize(count, "unknown".to_owned());
     names
 }

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::time::now;
 
-/// How many causes are told apart: clients may choose what fails.
+/// How many causes are distinguished: clients may choose what fails.
 const CAUSES: usize = 100;
 
 /// After so long it is news again that something fails.
@@ -76,16 +76,17 @@ impl Causes {
             .collect()
     }
 
-    /// Counts one more. How often it was there by now, if that is to be said: the 1st, 10th, 100th, … time since
-    /// it was news.
+    /// Counts one more. How often it was there by now, if that is to be reported: the 1st, 10th,
+    /// 100th, … time since it was news.
     fn count(&self, cause: &Cause, now: Instant) -> Option<u64> {
         let mut causes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = causes.len() < CAUSES || causes.contains_key(cause);
+        let is_listed = causes.len() < CAUSES || causes.contains_key(cause);
         let cause = Cause {
             what: cause.what,
-            reason: match known {
-                true => cause.reason.clone(),
-                false => "another reason".to_owned(),
+            reason: if is_listed {
+                cause.reason.clone()
+            } else {
+                "another reason".to_owned()
             },
         };
         let times = causes.entry(cause).or_insert(Times {
@@ -141,8 +142,8 @@ impl Log {
         (self.say)(&self.format.line(message));
     }
 
-    /// Says what failed with whom, and why: the 1st, 10th, 100th, … time that it does for this reason, and again
-    /// after a minute, or once it had succeeded.
+    /// Says what failed with whom, and why: the 1st, 10th, 100th, … time that it does for this
+    /// reason, and again after a minute, or once it had succeeded.
     pub(super) fn failed(&self, what: &'static str, peer: Option<SocketAddr>, reason: &str) {
         let cause = Cause {
             what,
@@ -236,7 +237,7 @@ mod tests {
         assert_eq!(causes.count(&cause(), start), None);
         causes.forget("accepting", start + FLAPS);
         assert_eq!(causes.count(&cause(), start + FLAPS), Some(4));
-        // What succeeds in between all the time is told less often all the same.
+        // What succeeds in between all the time is reported less often all the same.
         causes.forget("accepting", start + FLAPS);
         assert_eq!(causes.count(&cause(), start + FLAPS), None);
     }

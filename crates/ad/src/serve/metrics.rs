@@ -1,7 +1,8 @@
 //! What is counted, and how Prometheus reads it.
 //!
-//! The text format is a line for each number: a library for it would be longer to use than to write, and the usual
-//! one (`prometheus-client`) writes OpenMetrics instead, which `promtool check metrics` does not take.
+//! The text format is a line for each number: a library for it would be longer to use than to
+//! write, and the usual one (`prometheus-client`) writes OpenMetrics instead, which `promtool check
+//! metrics` does not take.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -45,7 +46,7 @@ pub struct Served {
     pub(super) refused: AtomicU64,
 }
 
-/// What of a chain comes from DNS, as all that is told has it.
+/// What of a chain comes from DNS, as all that is reported has it.
 pub(super) const DELIVERIES: [&str; 5] = ["whole", "root", "intermediate", "end-entity", "resumed"];
 
 impl Served {

@@ -39,7 +39,8 @@ pub enum PemError {
         "the private key can't be read: its file is damaged, or OpenSSL does not know its algorithm"
     )]
     Key,
-    /// No client of TLS 1.3 takes what such a key signs (RFC 8446, section 4.2.3), or OpenSSL does not sign with it.
+    /// No client of TLS 1.3 takes what such a key signs (RFC 8446, section 4.2.3), or OpenSSL does
+    /// not sign with it.
     #[error(
         "the private key is of {0}, with which no server can sign in TLS 1.3: use ECDSA with P-256, P-384 or P-521, RSA of 2048 bits or more, EdDSA or ML-DSA"
     )]
@@ -54,8 +55,9 @@ pub enum PemError {
     },
 }
 
-/// A file as OpenSSL reads all of it: without a byte order mark, and each certificate under the label that is read everywhere.
-/// What follows the DER of a trusted one says what it is trusted for, and is not sent.
+/// A file as OpenSSL reads all of it: without a byte order mark, and each certificate under the
+/// label that is read everywhere. What follows the DER of a trusted one says what it is trusted
+/// for, and is not sent.
 pub(super) fn readable(pem: &[u8]) -> Zeroizing<Vec<u8>> {
     let pem = pem.strip_prefix(BYTE_ORDER_MARK).unwrap_or(pem);
     let mut readable = Zeroizing::new(Vec::with_capacity(pem.len()));
@@ -77,7 +79,8 @@ pub(super) fn readable(pem: &[u8]) -> Zeroizing<Vec<u8>> {
     readable
 }
 
-/// Counts the certificates of a file that consists of whole blocks (RFC 7468), with text between them or without.
+/// Counts the certificates of a file that consists of whole blocks (RFC 7468), with text between
+/// them or without.
 ///
 /// # Errors
 ///
@@ -92,7 +95,8 @@ pub(super) fn certificates(pem: &[u8]) -> Result<usize, PemError> {
     while let Some((at, line)) = lines.next() {
         let number = at + 1;
         let line = line.trim_ascii_end();
-        // Between blocks, people underline what they write. Only the last line of a file may be the beginning of another one.
+        // Between blocks, people underline what they write. Only the last line of a file may be the
+        // beginning of another one.
         let is_cut = lines.peek().is_none() && line.starts_with(DASHES) && BEGIN.starts_with(line);
         let is_boundary = match open {
             Some(_) => line.starts_with(DASHES),
@@ -145,7 +149,8 @@ pub(super) fn key(pem: &[u8]) -> Result<PKey<Private>, PemError> {
     {
         return Err(PemError::Encrypted);
     }
-    // With a passphrase, so that OpenSSL never asks for one. Its words for what it can't read are no help.
+    // With a passphrase, so that OpenSSL never asks for one. Its words for what it can't read are
+    // no help.
     let key = PKey::private_key_from_pem_passphrase(pem, b"").map_err(|_| PemError::Key)?;
     match cannot_sign(&key) {
         Some(kind) => Err(PemError::CannotSign(kind)),
@@ -160,9 +165,9 @@ fn cannot_sign(key: &PKey<Private>) -> Option<String> {
     const CURVES: [Nid; 3] = [Nid::X9_62_PRIME256V1, Nid::SECP384R1, Nid::SECP521R1];
     if let Ok(key) = key.ec_key() {
         let curve = key.group().curve_name();
-        let is_known = curve.is_some_and(|curve| CURVES.contains(&curve));
+        let is_supported = curve.is_some_and(|curve| CURVES.contains(&curve));
         let name = curve.and_then(|curve| curve.short_name().ok());
-        return (!is_known)
+        return (!is_supported)
             .then(|| format!("the curve {}", name.unwrap_or("that it names itself")));
     }
     let bits = key.bits();

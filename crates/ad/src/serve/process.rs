@@ -29,8 +29,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// What it sends then. Who does not wait for it is not disturbed.
 const READY: signal::Signal = signal::SIGURG;
 
-/// Signals that an operator may send before they can be answered: they wait, instead of ending the process. Call it before
-/// there are threads; [`operate`] takes them.
+/// Signals that an operator may send before they can be answered: they wait, instead of ending the
+/// process. Call it before there are threads; [`operate`] takes them.
 ///
 /// # Errors
 ///
@@ -45,8 +45,9 @@ fn early() -> SigSet {
 
 /// Serves until SIGTERM or SIGINT, or until another process has taken over.
 ///
-/// SIGHUP loads the chains again, SIGUSR1 forgets those that were sent before besides, SIGUSR2 starts this program anew
-/// and gives it the socket. A second SIGTERM does not wait for connections. The service manager is told of all of it.
+/// SIGHUP loads the chains again, SIGUSR1 forgets those that were sent before besides, SIGUSR2
+/// starts this program anew and gives it the socket. A second SIGTERM does not wait for
+/// connections. The service manager is notified of all of it.
 ///
 /// # Errors
 ///
@@ -78,7 +79,7 @@ where
     let mut socket = Some(socket);
     let mut next: Option<JoinHandle<io::Result<u32>>> = None;
     loop {
-        let asked = tokio::select! {
+        let request = tokio::select! {
             ended = &mut running => return ended.map_err(io::Error::other),
             started = started(&mut next), if next.is_some() => {
                 next = None;
@@ -95,31 +96,31 @@ where
                 }
                 continue;
             }
-            asked = signals.next() => asked,
+            request = signals.next() => request,
         };
-        match asked {
-            Asked::Reload => ask(&orders, Order::Reload),
-            Asked::Forget => ask(&orders, Order::Forget),
-            Asked::HandOver => match &socket {
+        match request {
+            Request::Reload => ask(&orders, Order::Reload),
+            Request::Forget => ask(&orders, Order::Forget),
+            Request::HandOver => match &socket {
                 Some(socket) if next.is_none() => {
                     let (program, socket) = (program.clone(), socket.try_clone());
                     next = Some(tokio::spawn(async { hand_over(program, socket?).await }));
                 }
                 _ => {}
             },
-            Asked::Stop if socket.take().is_some() => {
+            Request::Stop if socket.take().is_some() => {
                 let drain = u32::try_from(drain.as_micros()).unwrap_or(u32::MAX);
                 tell(&[NotifyState::Stopping, NotifyState::ExtendTimeoutUsec(drain)]);
                 order(&orders, Order::Stop);
             }
-            Asked::Stop => order(&orders, Order::Abandon),
+            Request::Stop => order(&orders, Order::Abandon),
         }
     }
 }
 
 /// What signals ask for.
 #[derive(Clone, Copy, Debug)]
-enum Asked {
+enum Request {
     Reload,
     Forget,
     HandOver,
@@ -145,13 +146,13 @@ impl Signals {
         })
     }
 
-    async fn next(&mut self) -> Asked {
+    async fn next(&mut self) -> Request {
         tokio::select! {
-            _ = self.hangup.recv() => Asked::Reload,
-            _ = self.user1.recv() => Asked::Forget,
-            _ = self.user2.recv() => Asked::HandOver,
-            _ = self.terminate.recv() => Asked::Stop,
-            _ = self.interrupt.recv() => Asked::Stop,
+            _ = self.hangup.recv() => Request::Reload,
+            _ = self.user1.recv() => Request::Forget,
+            _ = self.user2.recv() => Request::HandOver,
+            _ = self.terminate.recv() => Request::Stop,
+            _ = self.interrupt.recv() => Request::Stop,
         }
     }
 }
@@ -202,8 +203,8 @@ async fn started(next: &mut Option<JoinHandle<io::Result<u32>>>) -> io::Result<u
     }
 }
 
-/// Starts this program anew, as it was started, with the socket in place of its standard input. It reads whatever files
-/// are there now, itself among them. Returns its number once it serves.
+/// Starts this program anew, as it was started, with the socket in place of its standard input. It
+/// reads whatever files are there now, itself among them. Returns its number once it serves.
 async fn hand_over(program: PathBuf, socket: net::TcpListener) -> io::Result<u32> {
     let mut ready = answer(SignalKind::from_raw(READY as i32))?;
     let mut command = Command::new(program);

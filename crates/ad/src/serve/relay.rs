@@ -17,7 +17,8 @@ use crate::end::is_end;
 const BUFFER: usize = 1 << 14;
 
 thread_local! {
-    /// What is read goes through here. A connection has memory of its own only for what can't be written at once.
+    /// What is read goes through here. A connection has memory of its own only for what can't be
+    /// written at once.
     static PASSING: RefCell<Box<[u8]>> = RefCell::default();
 }
 
@@ -35,9 +36,10 @@ pub(super) fn passing<T>(work: impl FnOnce(&mut [u8]) -> T) -> T {
 /// How a connection ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
-    /// Both sides said that they had sent all.
+    /// Both sides declared that they had sent all.
     Complete,
-    /// The backend took no more of what the client sent, and its answer went to the client to its end.
+    /// The backend took no more of what the client sent, and its answer went to the client to its
+    /// end.
     Refused,
     /// The client went away.
     ClientGone,
@@ -56,9 +58,9 @@ pub(super) struct Carried {
     pub(super) to_backend: AtomicU64,
 }
 
-/// Relays until both sides have closed, one fails, or nothing moves for `idle`. Each side may close its own direction,
-/// and still gets what the other one sends. If the backend stops to take what the client sends, the client gets
-/// all of the answer first.
+/// Relays until both sides have closed, one fails, or nothing moves for `idle`. Each side may close
+/// its own direction, and still gets what the other one sends. If the backend stops to take what
+/// the client sends, the client gets all of the answer first.
 ///
 /// # Errors
 ///
@@ -277,7 +279,8 @@ impl<'a> Direction<'a> {
     }
 }
 
-/// Reads once. Who closes TCP without TLS's goodbye has sent all, too: TCP tells the other side no more than that.
+/// Reads once. Who closes TCP without TLS's goodbye has sent all, too: TCP tells the other side no
+/// more than that.
 fn read(
     context: &mut Context<'_>,
     from: &mut (impl AsyncRead + Unpin),

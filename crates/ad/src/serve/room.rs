@@ -10,8 +10,8 @@ use tokio::sync::Notify;
 
 use super::source::Source;
 
-/// For how many connections there are files: each takes two, and the program has some of its own. It is as many as
-/// this user may have.
+/// For how many connections there are files: each takes two, and the program has some of its own.
+/// It is as many as this user may have.
 pub(super) fn files_for() -> usize {
     /// Listeners, logs, chains that are read.
     const OWN: u64 = 64;
@@ -48,9 +48,10 @@ pub(super) struct Most {
 impl Most {
     /// What one source may have, where so many places are taken.
     fn share(&self, taken: usize) -> usize {
-        match taken < self.connections.div_ceil(2) {
-            true => self.of_one,
-            false => self.of_one_in_a_crowd,
+        if taken < self.connections.div_ceil(2) {
+            self.of_one
+        } else {
+            self.of_one_in_a_crowd
         }
     }
 }
@@ -64,12 +65,13 @@ pub(super) struct Taken {
     pub(super) established: usize,
 }
 
-/// Where there is no room, a connection has to go that waits for its client, of whoever has most of them: the oldest one
-/// that says nothing, else the session that has rested for longest, else the oldest handshake. A session rests while it has
-/// brought nothing yet, and between requests where those are read. All others stay.
+/// Where there is no room, a connection has to go that waits for its client, of whoever has most of
+/// them: the oldest one that says nothing, else the session that has rested for longest, else the
+/// oldest handshake. A session rests while it has brought nothing yet, and between requests where
+/// those are read. All others stay.
 ///
-/// Clients that say nothing, or do not end their first record, are no handshakes. They cost a socket: to close one so that it comes again costs more than to
-/// keep it.
+/// Clients that say nothing, or do not end their first record, are no handshakes. They cost a
+/// socket: to close one so that it comes again costs more than to keep it.
 #[derive(Debug)]
 pub(super) struct Room {
     most: Most,
@@ -110,14 +112,14 @@ struct Of {
     handshakes: Numbered,
 }
 
-/// How each is told that it has to go.
+/// What notifies each that it has to go.
 type Numbered = BTreeMap<u64, Arc<Leave>>;
 
 /// Whether a connection has to go. Once it has, it does: room was counted on.
 #[derive(Debug, Default)]
 struct Leave {
-    is_told: AtomicBool,
-    told: Notify,
+    is_due: AtomicBool,
+    due: Notify,
 }
 
 /// A connection's place, given back when it is dropped.
@@ -165,13 +167,14 @@ impl Room {
         }
     }
 
-    /// Takes a connection in. None if its source has as many as it may, and none of them waits for its client.
+    /// Takes a connection in. None if its source has as many as it may, and none of them waits for
+    /// its client.
     pub(super) fn enter(self: &Arc<Self>, source: Source) -> Option<Place> {
         let has_room = self.lock().has_room_for(source, &self.most);
         has_room.then(|| self.enter_for_others(source))
     }
 
-    /// Takes a connection in whose source is yet to be told ([`Place::is_of`]).
+    /// Takes a connection in whose source is yet to be announced ([`Place::is_of`]).
     pub(super) fn enter_for_others(self: &Arc<Self>, source: Source) -> Place {
         let mut state = self.lock();
         let leave = Arc::new(Leave::default());
@@ -250,8 +253,8 @@ impl State {
         let Some((_, leave)) = self.change(source, take) else {
             return false;
         };
-        leave.is_told.store(true, Ordering::Release);
-        leave.told.notify_waiters();
+        leave.is_due.store(true, Ordering::Release);
+        leave.due.notify_waiters();
         true
     }
 
@@ -324,7 +327,8 @@ impl Of {
 }
 
 impl Place {
-    /// Whose it is, now that it is known. False if that source has as many as it may, and none of them waits for its client.
+    /// Whose it is, now that it is known. False if that source has as many as it may, and none of
+    /// them waits for its client.
     pub(super) fn is_of(&self, source: Source) -> bool {
         let mut at = self.0.at();
         let mut state = self.0.room.lock();
@@ -350,7 +354,7 @@ impl Place {
             state.send_handshake_away();
         }
         state.change(at.source, |of| {
-            // It may have been told to go meanwhile.
+            // It may have been notified to go meanwhile.
             if let Some(leave) = of.silent.remove(&number) {
                 of.handshakes.insert(number, leave);
             }
@@ -369,7 +373,8 @@ impl Place {
         self.0.room.lock().send_away();
     }
 
-    /// The same place, for whoever sees what its client does. It says nothing once the place was given back.
+    /// The same place, for whoever sees what its client does. It says nothing once the place was
+    /// given back.
     pub(super) fn spot(&self) -> Arc<Spot> {
         Arc::clone(&self.0)
     }
@@ -388,11 +393,11 @@ impl Spot {
     /// Until it has to go, which may be never.
     pub(super) async fn has_to_go(&self) {
         loop {
-            let told = self.leave.told.notified();
-            if self.leave.is_told.load(Ordering::Acquire) {
+            let due = self.leave.due.notified();
+            if self.leave.is_due.load(Ordering::Acquire) {
                 return;
             }
-            told.await;
+            due.await;
         }
     }
 
@@ -408,8 +413,8 @@ impl Spot {
     /// It waits for its client again, which may have to go for others.
     pub(super) fn rests(&self) {
         let mut at = self.at();
-        let is_told = self.leave.is_told.load(Ordering::Acquire);
-        if at.is_over || is_told || at.number.is_some() {
+        let is_due = self.leave.is_due.load(Ordering::Acquire);
+        if at.is_over || is_due || at.number.is_some() {
             return;
         }
         let mut state = self.room.lock();
@@ -452,7 +457,7 @@ mod tests {
         })
     }
 
-    /// One that has said something.
+    /// One that has sent something.
     fn speaking(room: &Arc<Room>, number: u8) -> Place {
         let place = room.enter(source(number)).unwrap();
         place.begins();
@@ -481,7 +486,7 @@ mod tests {
         assert_eq!(state.resting, 0);
     }
 
-    /// Whether it has to go, told at once.
+    /// Whether it has to go, without waiting.
     async fn has_to_go(place: &Place) -> bool {
         tokio::select! {
             biased;

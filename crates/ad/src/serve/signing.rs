@@ -10,8 +10,9 @@ use tokio::sync::oneshot;
 
 use super::source::Source;
 
-/// As many threads as there are processors but one, and at least one, for all that whoever has it does not do itself.
-/// Sources take turns: one with much to sign delays others by no more than what is under way.
+/// As many threads as there are processors but one, and at least one, for all that whoever has it
+/// does not do itself. Sources take turns: one with much to sign delays others by no more than what
+/// is under way.
 #[derive(Debug)]
 pub(super) struct Signers {
     name: &'static str,
@@ -21,8 +22,8 @@ pub(super) struct Signers {
     /// How many jobs wait or are done.
     jobs: Arc<AtomicUsize>,
     queue: Arc<Queue>,
-    /// Whether there are threads, once there was something to do: what a program gives up when it starts is to hold for
-    /// all.
+    /// Whether there are threads, once there was something to do: what a program gives up when it
+    /// starts is to hold for all.
     started: OnceLock<bool>,
 }
 
@@ -54,8 +55,8 @@ enum State {
 pub(super) enum Priority {
     /// As the program has it.
     Usual,
-    /// Who needs a processor for a moment does not wait for it. It still gets a third of what others get, where a
-    /// processor is never free: clients wait for it, too.
+    /// Who needs a processor for a moment does not wait for it. It still gets a third of what
+    /// others get, where a processor is never free: clients wait for it, too.
     Low,
 }
 
@@ -74,8 +75,8 @@ impl Priority {
 /// Who does what comes while there is a processor for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Idle {
-    /// Whoever has it: to hand it to a thread and back takes longer than many a signature. Once as many jobs as there are
-    /// processors wait or are done, others come into the queue.
+    /// Whoever has it: to hand it to a thread and back takes longer than many a signature. Once as
+    /// many jobs as there are processors wait or are done, others come into the queue.
     Owner,
     /// A thread.
     Thread,
@@ -127,8 +128,8 @@ impl Signers {
         })
     }
 
-    /// Has `work` done with `subject` when it is the turn of `source`. Whoever drops this before gives the turn back,
-    /// and the subject is dropped at once.
+    /// Has `work` done with `subject` when it is the turn of `source`. Whoever drops this before
+    /// gives the turn back, and the subject is dropped at once.
     ///
     /// None if the work panics, or the system gives no thread.
     pub(super) async fn run<T, R>(
@@ -279,9 +280,10 @@ impl Waiting {
         while let Some(source) = self.turns.pop_front() {
             let jobs = self.jobs.entry(source).or_default();
             let job = std::iter::from_fn(|| jobs.pop_front()).find(|job| job.is_wanted());
-            match jobs.is_empty() {
-                true => drop(self.jobs.remove(&source)),
-                false => self.turns.push_back(source),
+            if jobs.is_empty() {
+                drop(self.jobs.remove(&source));
+            } else {
+                self.turns.push_back(source);
             }
             if job.is_some() {
                 return job;
@@ -429,7 +431,8 @@ mod tests {
         }
     }
 
-    /// Whether jobs are done by whoever has them, each of which comes while those before are under way.
+    /// Whether jobs are done by whoever has them, each of which comes while those before are under
+    /// way.
     fn are_owners(signers: &Arc<Signers>, jobs: usize) -> Vec<bool> {
         let own = thread::current().id();
         let shared = Arc::clone(signers);

@@ -1,7 +1,8 @@
 //! What outlives a server: the chains that it sends and sent, in a folder.
 //!
-//! Resolvers hold records of those for their TTL, and clients who have them are signed for with their keys. So the keys
-//! are kept with them, each chain in a file that only its owner reads, and no longer than it is good for.
+//! Resolvers hold records of those for their TTL, and clients who have them are signed for with
+//! their keys. So the keys are kept with them, each chain in a file that only its owner reads, and
+//! no longer than it is good for.
 
 use std::fs::{self, Metadata};
 use std::io::{self, Write};
@@ -35,7 +36,7 @@ pub struct State {
 
 /// What a folder held.
 #[derive(Debug, Default)]
-pub(super) struct Kept {
+pub(super) struct Stored {
     /// Each with the end of its time, where it had been replaced.
     pub(super) chains: Vec<(Chain, Option<SystemTime>)>,
     /// Files that are no use, and why.
@@ -68,8 +69,8 @@ impl State {
         Ok(state)
     }
 
-    /// Whether the folder could be opened, without that it is made. For root, who may become somebody else first, its owner
-    /// is not looked at.
+    /// Whether the folder could be opened, without that it is made. For root, who may become
+    /// somebody else first, its owner is not looked at.
     ///
     /// # Errors
     ///
@@ -80,9 +81,10 @@ impl State {
             error,
         };
         let found = folder.ancestors().find_map(|above| {
-            let above = match above == Path::new("") {
-                true => Path::new("."),
-                false => above,
+            let above = if above == Path::new("") {
+                Path::new(".")
+            } else {
+                above
             };
             match above.metadata() {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => None,
@@ -97,9 +99,10 @@ impl State {
             return Err(wrong(io::ErrorKind::NotADirectory.into()));
         }
         if above == folder {
-            let owner = match geteuid().is_root() {
-                true => found.uid(),
-                false => geteuid().as_raw(),
+            let owner = if geteuid().is_root() {
+                found.uid()
+            } else {
+                geteuid().as_raw()
             };
             is_safe(&found, owner).map_err(wrong)?;
         }
@@ -108,15 +111,15 @@ impl State {
     }
 
     /// Reads what is there and still good. What is not is removed.
-    pub(super) fn load(&self, now: SystemTime) -> Result<Kept, ServeError> {
+    pub(super) fn load(&self, now: SystemTime) -> Result<Stored, ServeError> {
         self.read(now).map_err(|error| ServeError::State {
             folder: self.folder.clone(),
             error,
         })
     }
 
-    fn read(&self, now: SystemTime) -> io::Result<Kept> {
-        let mut kept = Kept::default();
+    fn read(&self, now: SystemTime) -> io::Result<Stored> {
+        let mut stored = Stored::default();
         for entry in fs::read_dir(&self.folder)? {
             let path = entry?.path();
             if !is_own(&path) {
@@ -125,22 +128,24 @@ impl State {
             match read(&path) {
                 Ok((_, Some(until))) if until <= now => {
                     if let Err(error) = fs::remove_file(&path) {
-                        kept.useless
+                        stored
+                            .useless
                             .push(format!("can't remove \"{}\": {error}", path.display()));
                     }
                 }
-                Ok(chain) => kept.chains.push(chain),
+                Ok(chain) => stored.chains.push(chain),
                 Err(reason) => {
-                    kept.useless
+                    stored
+                        .useless
                         .push(format!("\"{}\" is not used: {reason}", path.display()));
                 }
             }
         }
-        Ok(kept)
+        Ok(stored)
     }
 
-    /// Has the folder hold these chains and no others. One file that can't be written or removed keeps none of the others
-    /// from that.
+    /// Has the folder hold these chains and no others. One file that can't be written or removed
+    /// keeps none of the others from that.
     pub(super) fn save(&self, chains: &Chains) -> io::Result<()> {
         let current = chains.current().iter().map(|chain| (&**chain, None));
         let previous = chains.previous().map(|(chain, until)| (chain, Some(until)));
@@ -165,9 +170,10 @@ impl State {
                 tell(&path, fs::remove_file(&path));
             }
         }
-        match failed.is_empty() {
-            true => Ok(()),
-            false => Err(io::Error::other(failed.join("; "))),
+        if failed.is_empty() {
+            Ok(())
+        } else {
+            Err(io::Error::other(failed.join("; ")))
         }
     }
 }
@@ -185,7 +191,8 @@ fn is_safe(folder: &Metadata, owner: u32) -> io::Result<()> {
     }
 }
 
-/// Whether a chain's file is our own and begins with this line. Nothing else of it can change: its name is its digest.
+/// Whether a chain's file is our own and begins with this line. Nothing else of it can change: its
+/// name is its digest.
 fn holds(path: &Path, first: &str) -> bool {
     const OTHERS: u32 = 0o077;
     let is_ours = path.symlink_metadata().is_ok_and(|found| {
@@ -252,9 +259,10 @@ fn read(path: &Path) -> Result<(Chain, Option<SystemTime>), Useless> {
     let content = lastbyte_files::read_regular(path, MOST, Links::Refused).map(Zeroizing::new);
     let (chain, until) = parse(&content?)?;
     let name = format!("{}.pem", chain.digest());
-    match path.ends_with(&name) {
-        true => Ok((chain, until)),
-        false => Err(Useless::Name),
+    if path.ends_with(&name) {
+        Ok((chain, until))
+    } else {
+        Err(Useless::Name)
     }
 }
 

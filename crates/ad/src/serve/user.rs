@@ -68,13 +68,14 @@ impl FromStr for Account {
                 found.ok_or_else(|| unknown("group", group))?.gid
             }
         };
-        match user.uid.is_root() {
-            true => Err(AccountError::Root(name.to_owned())),
-            false => Ok(Account {
+        if user.uid.is_root() {
+            Err(AccountError::Root(name.to_owned()))
+        } else {
+            Ok(Account {
                 name: name.to_owned(),
                 user: user.uid,
                 group,
-            }),
+            })
         }
     }
 }
@@ -110,7 +111,7 @@ impl Account {
             return Ok(look());
         }
         let gid = |group: Gid| rustix::process::Gid::from_raw(group.as_raw());
-        let seen = thread::scope(|scope| {
+        let outcome = thread::scope(|scope| {
             // Of the thread alone: it can't be undone, and the others stay who they are.
             let looking = scope.spawn(|| {
                 let groups: Vec<_> = self.groups()?.into_iter().map(gid).collect();
@@ -124,7 +125,7 @@ impl Account {
             let panicked = |_| Err(io::Error::other("it could not be looked at"));
             looking.join().unwrap_or_else(panicked)
         });
-        seen.map_err(|error| self.refused(error))
+        outcome.map_err(|error| self.refused(error))
     }
 
     fn is_own(&self) -> bool {
@@ -156,7 +157,8 @@ pub fn is_root() -> bool {
     geteuid().is_root()
 }
 
-/// Keeps keys from other processes of this user, and from core dumps. Nothing that is started gets other rights.
+/// Keeps keys from other processes of this user, and from core dumps. Nothing that is started gets
+/// other rights.
 ///
 /// # Errors
 ///

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime};
 use lastbyte::explain::site;
 use lastbyte_pki::openssl_reason;
 use lastbyte_probe::{
-    Answered, Certainty, ClientCertificate, Document, Limits, PathTold, Probe, ResponseSeen,
+    Answered, Certainty, ClientCertificate, Document, Limits, PathReport, Probe, ResponseSeen,
     SCHEMA, TicketsSeen, Times, TlsSeen, VERSION, WindowSeen,
 };
 use lastbyte_tls::names;
@@ -278,7 +278,7 @@ fn document(
     let window_seen = window.map(WindowSeen::from);
     let [rate_mbit, rate_at_least_mbit] = path
         .and_then(|path| path.rate)
-        .map_or([None, None], lastbyte_probe::RateSeen::told);
+        .map_or([None, None], lastbyte_probe::RateSeen::megabits);
     let answered = first.answered.as_ref();
     let of_handshake = answered.map_or(0, Answered::of_handshake);
     let server_flight = observation.flights.iter().rev();
@@ -317,7 +317,7 @@ fn document(
             .bytes(Message::CertificateVerify)
             .and_then(|bytes| u32::try_from(bytes).ok()),
         window: window_seen,
-        path: path.map_or_else(PathTold::default, |path| PathTold {
+        path: path.map_or_else(PathReport::default, |path| PathReport {
             rtt_median_ms: milliseconds(path.rtt.median),
             rtt_most_ms: milliseconds(path.rtt.most),
             rate_at_least_mbit,

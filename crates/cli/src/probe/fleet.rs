@@ -339,7 +339,7 @@ fn table(sites: &[(String, Target)], found: &BTreeMap<String, Line>) -> String {
         let window = document
             .window
             .as_ref()
-            .map_or_else(|| "-".to_owned(), |window| window.told());
+            .map_or_else(|| "-".to_owned(), |window| window.to_text());
         let number =
             |number: Option<usize>| number.map_or_else(|| "-".to_owned(), |n| n.to_string());
         let others = document.edges.iter().skip(1).map(|edge| {

@@ -1,9 +1,10 @@
-//! What Parquet says of itself, in Thrift's compact protocol: read before the library reads it, to see that it tells of no
-//! more than it holds.
+//! What Parquet says of itself, in Thrift's compact protocol: read before the library reads it, to
+//! see that it tells of no more than it holds.
 //!
-//! The library skips fields that it does not know by what they say of themselves, and takes those that it knows for what
-//! they should be, whatever they say. So a list of two billion truths that have no bytes, or a text that holds one, has it
-//! count for minutes. Here everything that it knows has to be of its type, and what it does not know has to be made of bytes.
+//! The library skips fields that it does not know by what they say of themselves, and takes those
+//! that it knows for what they should be, whatever they say. So a list of two billion truths that
+//! have no bytes, or a text that holds one, has it count for minutes. Here everything that it knows
+//! has to be of its type, and what it does not know has to be made of bytes.
 
 use std::io::{Read, sink};
 
@@ -26,8 +27,8 @@ enum Shape {
 
 use Shape::{Byte, Bytes, Fraction, List, Node, Struct, Truth, Whole};
 
-// The format's `parquet.thrift`, as far as the library knows it. Whoever takes a new version of that looks whether it knows
-// more.
+// The format's `parquet.thrift`, as far as the library knows it. Whoever takes a new version of
+// that looks whether it knows more.
 
 const FILE: Shape = Struct(&[
     (1, Whole),
@@ -275,7 +276,8 @@ impl<R: Read> Walker<R> {
         }
     }
 
-    /// A value of the type `tag`, which has to be of a shape that is known. Tells the field's number if it is whole.
+    /// A value of the type `tag`, which has to be of a shape that is known. Tells the field's
+    /// number if it is whole.
     fn value(&mut self, tag: u8, shape: Option<&Shape>, depth: u8) -> Result<()> {
         self.field(tag, shape, depth).map(drop)
     }
@@ -322,8 +324,8 @@ impl<R: Read> Walker<R> {
         depth: u8,
         mut see: impl FnMut(i16, Option<i64>),
     ) -> Result<()> {
-        let known = match shape {
-            Some(Struct(known) | Node(known)) => *known,
+        let fields = match shape {
+            Some(Struct(fields) | Node(fields)) => *fields,
             _ => &[],
         };
         let mut last = 0;
@@ -338,14 +340,15 @@ impl<R: Read> Walker<R> {
                 delta => i16::checked_add(last, delta),
             };
             let id = id.ok_or_else(foreign)?;
-            let shape = known.iter().find(|(known, _)| *known == id);
+            let shape = fields.iter().find(|(number, _)| *number == id);
             let value = self.field(tag, shape.map(|(_, shape)| shape), depth)?;
             see(id, value);
             last = id;
         }
     }
 
-    /// A node of the schema. The library makes room for as many children as it tells of, and calls itself for each.
+    /// A node of the schema. The library makes room for as many children as it tells of, and calls
+    /// itself for each.
     fn node(&mut self, children: i64) -> Result<()> {
         let children = u64::try_from(children).map_err(|_| foreign())?;
         if children > self.left {
@@ -360,11 +363,12 @@ impl<R: Read> Walker<R> {
         if children > 0 {
             self.above.push(children);
         }
-        match self.above.len() > usize::from(DEPTH) {
-            true => Err(refused(format!(
+        if self.above.len() > usize::from(DEPTH) {
+            Err(refused(format!(
                 "its columns are more than {DEPTH} deep in each other"
-            ))),
-            false => Ok(()),
+            )))
+        } else {
+            Ok(())
         }
     }
 
@@ -389,8 +393,8 @@ impl<R: Read> Walker<R> {
         })
     }
 
-    /// As many as there are. Each takes a byte at least, by whatever reads them: so truths are refused, which take one by
-    /// the protocol, and none by the library. No header has them.
+    /// As many as there are. Each takes a byte at least, by whatever reads them: so truths are
+    /// refused, which take one by the protocol, and none by the library. No header has them.
     fn elements(&mut self, count: u64, mut one: impl FnMut(&mut Self) -> Result<()>) -> Result<()> {
         if count > self.left {
             return Err(more());
@@ -506,7 +510,8 @@ mod tests {
 
     #[test]
     fn what_is_known_has_its_type() {
-        // The library takes a text in place of the page's kind for the number 7, and then reads what is in it.
+        // The library takes a text in place of the page's kind for the number 7, and then reads
+        // what is in it.
         let mut header = vec![0x18, 7];
         header.extend(TRUTHS);
         header.extend(HEADER);

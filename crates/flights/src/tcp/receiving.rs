@@ -40,7 +40,8 @@ pub(super) struct Receiving {
     advertised_mss: usize,
     /// The last segment, if it was a short one (`icsk_ack.last_seg_size`).
     short: Option<usize>,
-    /// Segments that ended a write and were not acknowledged yet (`ICSK_ACK_PUSHED` and `ICSK_ACK_PUSHED2`).
+    /// Segments that ended a write and were not acknowledged yet (`ICSK_ACK_PUSHED` and
+    /// `ICSK_ACK_PUSHED2`).
     pushed: u32,
     /// The TSval that is echoed (`rx_opt.ts_recent`).
     echoed: Option<u64>,
@@ -92,7 +93,8 @@ struct RoundTrip {
 }
 
 impl Receiving {
-    /// That of an end that has sent a SYN or SYN-ACK; `syn_mss` is what it believes an MSS to be then.
+    /// That of an end that has sent a SYN or SYN-ACK; `syn_mss` is what it believes an MSS to be
+    /// then.
     pub(super) fn new(path: &Path, syn_mss: usize) -> Receiving {
         let buffer = Buffer::new(path, syn_mss);
         Receiving {
@@ -141,7 +143,8 @@ impl Receiving {
         }
     }
 
-    /// `tcp_rcv_rtt_measure_ts`, with any packet that the fast path does not take, and with all data
+    /// `tcp_rcv_rtt_measure_ts`, with any packet that the fast path does not take, and with all
+    /// data
     pub(super) fn measure_round_trip(&mut self, packet: &Segment, now: Time) {
         if !self.timestamps || packet.echo == self.round_trip.echo {
             return;
@@ -270,8 +273,8 @@ impl Receiving {
         is_due
     }
 
-    /// `tcp_event_ack_sent`: any packet that is sent acknowledges all that was received, and tells the window.
-    /// Fills them in.
+    /// `tcp_event_ack_sent`: any packet that is sent acknowledges all that was received, and tells
+    /// the window. Fills them in.
     pub(super) fn acknowledge(&mut self, mut packet: Segment, now: Time) -> Segment {
         packet.window = self.buffer.select(self.unacknowledged(), self.peer_mss);
         // `__tcp_select_window`
@@ -309,9 +312,10 @@ impl Buffer {
             since: (0, Time(0)),
         };
         let space = buffer.payload(buffer.size);
-        buffer.window = match space > syn_mss {
-            true => space - space % syn_mss.max(1),
-            false => space,
+        buffer.window = if space > syn_mss {
+            space - space % syn_mss.max(1)
+        } else {
+            space
         };
         buffer.threshold = buffer.window;
         buffer
@@ -331,8 +335,8 @@ impl Buffer {
         self.since = (0, now);
     }
 
-    /// `__sock_set_rcvbuf`: twice as much, for what the kernel needs besides. Clamp and threshold stay, until a segment tells
-    /// how much of its memory is payload.
+    /// `__sock_set_rcvbuf`: twice as much, for what the kernel needs besides. Clamp and threshold
+    /// stay, until a segment tells how much of its memory is payload.
     fn set(&mut self, bytes: usize) {
         self.size = (2 * bytes).max(LEAST_SIZE);
         // `SOCK_RCVBUF_LOCK`
@@ -371,13 +375,15 @@ impl Buffer {
         free.min(self.threshold).next_multiple_of(self.unit)
     }
 
-    /// `tcp_select_window`, with so much received since the last time. Returns it as it is advertised.
+    /// `tcp_select_window`, with so much received since the last time. Returns it as it is
+    /// advertised.
     fn select(&mut self, received: usize, mss: usize) -> usize {
         let current = self.window.saturating_sub(received);
         let next = self.next(mss);
-        self.window = match next < current {
-            true => current.next_multiple_of(self.unit),
-            false => next,
+        self.window = if next < current {
+            current.next_multiple_of(self.unit)
+        } else {
+            next
         };
         self.window.min(UNSCALED * self.unit)
     }
@@ -401,7 +407,8 @@ impl Buffer {
         room > 0
     }
 
-    /// The part of `tcp_rcv_space_adjust` that concerns memory, when so much was read in a round trip
+    /// The part of `tcp_rcv_space_adjust` that concerns memory, when so much was read in a round
+    /// trip
     fn adjust(&mut self, copied: usize, mss: usize) {
         if copied <= self.space {
             return;

@@ -135,7 +135,8 @@ impl Sending {
         self.buffer.waiting += bytes;
     }
 
-    /// `tcp_sendmsg`: takes of what waits as much as fits a segment. Returns whether there was room.
+    /// `tcp_sendmsg`: takes of what waits as much as fits a segment. Returns whether there was
+    /// room.
     pub(super) fn take(&mut self) -> bool {
         if self.buffer.waiting == 0 {
             return false;
@@ -322,9 +323,10 @@ impl Sending {
     /// `tcp_cwnd_validate`, after something was sent or could not be
     pub(super) fn validate_cwnd(&mut self) {
         let packets_out = self.packets_out();
-        let usage = match self.is_full() {
-            true => Usage::Full,
-            false => Usage::Partial,
+        let usage = if self.is_full() {
+            Usage::Full
+        } else {
+            Usage::Partial
         };
         if usage == Usage::Full
             || self.acknowledged >= self.usage_end

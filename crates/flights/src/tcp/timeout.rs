@@ -7,7 +7,8 @@ use super::{RTO_MIN, microseconds};
 /// `TCP_TIMEOUT_MIN_US`
 const TIMEOUT_MIN: i64 = 2000;
 
-/// The estimate of the round trip, and the retransmission timeout that is made of it (`tcp_rtt_estimator`). In microseconds.
+/// The estimate of the round trip, and the retransmission timeout that is made of it
+/// (`tcp_rtt_estimator`). In microseconds.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Estimate {
     /// In eighths (`srtt_us`); 0 before the first sample.
@@ -38,9 +39,10 @@ impl Estimate {
         self.smoothed = (self.smoothed + error).max(1);
         let more = error.abs() - (self.deviation >> 2);
         // A shorter round trip is no reason to wait longer.
-        self.deviation += match error < 0 && more > 0 {
-            true => more >> 3,
-            false => more,
+        self.deviation += if error < 0 && more > 0 {
+            more >> 3
+        } else {
+            more
         };
         if self.deviation > self.most {
             self.most = self.deviation;
@@ -60,8 +62,8 @@ impl Estimate {
         jiffies((self.smoothed >> 3) + self.variance)
     }
 
-    /// After how long without an acknowledgement a probe is sent, of so many segments in flight, if the retransmission timeout
-    /// is not over sooner (`tcp_schedule_loss_probe`).
+    /// After how long without an acknowledgement a probe is sent, of so many segments in flight, if
+    /// the retransmission timeout is not over sooner (`tcp_schedule_loss_probe`).
     pub(super) fn probe(&self, in_flight: usize) -> Duration {
         let more = match in_flight {
             // Its acknowledgement may be delayed.

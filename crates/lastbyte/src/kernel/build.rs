@@ -180,9 +180,10 @@ impl<'a> Builder<'a> {
     fn ensure_space(&self) -> Result<(), KernelError> {
         let folder = self.cache.folder();
         let unpacked = |work: &PathBuf| work.join("tree").exists();
-        let needed = match self.cache.works()?.iter().any(unpacked) {
-            true => NEEDED_TO_GO_ON,
-            false => NEEDED,
+        let needed = if self.cache.works()?.iter().any(unpacked) {
+            NEEDED_TO_GO_ON
+        } else {
+            NEEDED
         };
         let free = free(folder).map_err(KernelError::cache(folder))?;
         if free < needed {

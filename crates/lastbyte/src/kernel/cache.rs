@@ -16,7 +16,8 @@ use super::{Kernel, KernelError, KernelInfo, Size, Witness};
 
 const PROGRAM: &str = "linux";
 const INFO: &str = "kernel.json";
-/// Beside a kernel that was built here, the digest of its description: none that comes from elsewhere has this file.
+/// Beside a kernel that was built here, the digest of its description: none that comes from
+/// elsewhere has this file.
 const BUILT_HERE: &str = "built-here";
 const LOCK: &str = "lock";
 /// Of files that all may read, and nobody else may change, whatever the umask.
@@ -37,7 +38,7 @@ pub struct Cache {
 
 /// What a cache holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Kept {
+pub enum Cached {
     /// A kernel for this version of Lastbyte.
     Fitting(Kernel),
     /// A kernel for another version, with other options or patches.
@@ -69,7 +70,8 @@ impl Cache {
         })
     }
 
-    /// All that somebody could change to have another kernel run: folders, and the files of each kernel.
+    /// All that somebody could change to have another kernel run: folders, and the files of each
+    /// kernel.
     pub(super) fn parts(&self, caches: &Path) -> Vec<PathBuf> {
         let mut parts = vec![caches.to_owned(), self.folder.clone()];
         for kernel in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
@@ -117,13 +119,12 @@ impl Cache {
         }
     }
 
-    /// What is said of a folder whose kernel can't be used.
+    /// The error of a folder whose kernel can't be used.
     fn damaged(&self, folder: PathBuf) -> KernelError {
-        let mend = match self.is_installed(&folder) {
-            true => "install its package anew",
-            false => {
-                "`lastbyte kernel remove` removes it, and `lastbyte kernel build` makes it anew"
-            }
+        let mend = if self.is_installed(&folder) {
+            "install its package anew"
+        } else {
+            "`lastbyte kernel remove` removes it, and `lastbyte kernel build` makes it anew"
         };
         KernelError::Damaged { folder, mend }
     }
@@ -143,28 +144,28 @@ impl Cache {
         Ok(kernels.into_iter().find(is_intact))
     }
 
-    /// All that is kept or installed: kernels from the newest to the oldest, then the rest.
+    /// All that is cached or installed: kernels from the newest to the oldest, then the rest.
     ///
     /// # Errors
     ///
     /// [`KernelError::Cache`] if the folder can't be read.
-    pub fn kept(&self) -> Result<Vec<Kept>, KernelError> {
+    pub fn contents(&self) -> Result<Vec<Cached>, KernelError> {
         let recipe = self.recipe.digest();
         let classify = |folder: PathBuf| match self.read(&folder) {
-            _ if is_work(&folder) => Kept::Unfinished(folder),
-            Some(kernel) if !is_intact(&kernel) => Kept::Damaged(folder),
-            Some(kernel) if kernel.info.recipe_sha256 == recipe => Kept::Fitting(kernel),
-            Some(kernel) => Kept::Other(kernel),
-            None => Kept::Damaged(folder),
+            _ if is_work(&folder) => Cached::Unfinished(folder),
+            Some(kernel) if !is_intact(&kernel) => Cached::Damaged(folder),
+            Some(kernel) if kernel.info.recipe_sha256 == recipe => Cached::Fitting(kernel),
+            Some(kernel) => Cached::Other(kernel),
+            None => Cached::Damaged(folder),
         };
         let folders = self.folders()?.into_iter().chain(self.installed_folders()?);
-        let mut kept: Vec<_> = folders.map(classify).collect();
-        kept.sort_by(|a, b| b.built().cmp(&a.built()));
-        Ok(kept)
+        let mut contents: Vec<_> = folders.map(classify).collect();
+        contents.sort_by(|a, b| b.built().cmp(&a.built()));
+        Ok(contents)
     }
 
-    /// Removes all kernels and what builds left behind, but for those that were installed, and says how much
-    /// room that made.
+    /// Removes all kernels and what builds left behind, but for those that were installed, and says
+    /// how much room that made.
     ///
     /// # Errors
     ///
@@ -290,11 +291,11 @@ impl Cache {
     }
 }
 
-impl Kept {
+impl Cached {
     fn built(&self) -> Option<&str> {
         match self {
-            Kept::Fitting(kernel) | Kept::Other(kernel) => Some(&kernel.info.built),
-            Kept::Damaged(_) | Kept::Unfinished(_) => None,
+            Cached::Fitting(kernel) | Cached::Other(kernel) => Some(&kernel.info.built),
+            Cached::Damaged(_) | Cached::Unfinished(_) => None,
         }
     }
 }
@@ -336,7 +337,8 @@ pub(super) fn note_built(folder: &Path) -> Result<(), KernelError> {
     note().map_err(KernelError::cache(&path))
 }
 
-/// Takes the right to change a kernel from all but its owner, who may have given it away with their umask.
+/// Takes the right to change a kernel from all but its owner, who may have given it away with their
+/// umask.
 fn shut(folder: &Path) -> io::Result<()> {
     const OF_OTHERS: u32 = 0o022;
     let files = [PROGRAM, INFO, BUILT_HERE].map(|file| folder.join(file));

@@ -24,9 +24,10 @@ impl FromStr for Digest {
 
     fn from_str(text: &str) -> Result<Digest, Self::Err> {
         let is_digest = text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-        match is_digest {
-            true => Ok(Digest(text.to_ascii_lowercase())),
-            false => Err("a SHA-256 has 64 hexadecimal digits"),
+        if is_digest {
+            Ok(Digest(text.to_ascii_lowercase()))
+        } else {
+            Err("a SHA-256 has 64 hexadecimal digits")
         }
     }
 }

@@ -86,7 +86,8 @@ pub enum KernelError {
         /// What was wrong, and its hint.
         problem: String,
     },
-    /// What the user named is no source that the kernel can be built from, or no kernel that can be taken.
+    /// What the user named is no source that the kernel can be built from, or no kernel that can be
+    /// taken.
     #[error("{path:?} {problem}")]
     WrongSource {
         /// What was named.
@@ -99,9 +100,9 @@ pub enum KernelError {
     Failed {
         /// What was being done.
         step: &'static str,
-        /// What the tool said.
+        /// What the tool printed.
         problem: String,
-        /// What all tools said.
+        /// What all tools printed.
         log: PathBuf,
     },
     /// Interrupted; what was done is kept.

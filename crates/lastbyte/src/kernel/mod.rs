@@ -1,10 +1,10 @@
 //! The virtual engine's guest kernel: User-Mode Linux with time travel, built once from the
-//! distribution's source package, or from a source archive that the user names, and kept; or taken as somebody
-//! else has built it.
+//! distribution's source package, or from a source archive that the user names, and kept; or taken
+//! as somebody else has built it.
 //!
 //! ```text
 //! CACHE/kernel/lock                 held by whoever builds or removes, and by their tools
-//!              build.log            what the tools of the last build said
+//!              build.log            what the tools of the last build printed
 //!              download/            the distribution's source package, while a build needs it
 //!              work-KEY/            a build that goes on, or that the next one goes on with
 //!              work-fetch/          a kernel that was made elsewhere, until it has proved itself
@@ -13,10 +13,10 @@
 //!              KEY/built-here       the digest of that, where it was built here
 //! ```
 //!
-//! `KEY` is a digest of the source and of the recipe: the configuration, the patches and how
-//! they are used. A kernel takes its name when it is complete, so there is never half a one.
-//! Packages install such folders beside the program, in `../lib/lastbyte/kernels` as its folder sees it, where
-//! they are only read.
+//! `KEY` is a digest of the source and of the recipe: the configuration, the patches and how they
+//! are used. A kernel takes its name when it is complete, so there is never half a one. Packages
+//! install such folders beside the program, in `../lib/lastbyte/kernels` as its folder sees it,
+//! where they are only read.
 
 mod build;
 mod cache;
@@ -34,7 +34,7 @@ mod tests;
 mod tools;
 
 pub use build::{Builder, Built};
-pub use cache::{Cache, Kept};
+pub use cache::{Cache, Cached};
 pub use digest::{Digest, sha256_of_file};
 pub use error::{GET, KernelError};
 pub use owner::foreign;
@@ -58,8 +58,8 @@ pub struct Kernel {
     pub witness: Witness,
 }
 
-/// Who says where a kernel comes from. A digest in `kernel.json` tells that program and description belong together, not
-/// that anything of it is true.
+/// Who says where a kernel comes from. A digest in `kernel.json` tells that program and description
+/// belong together, not that anything of it is true.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Witness {
     /// This cache: the kernel was built for it.
@@ -140,8 +140,8 @@ pub struct PatchInfo {
     pub sha256: String,
 }
 
-/// Names the recipe of this version of Lastbyte: the digest of the configuration, the patches and how they are used, which
-/// kernels have in [`KernelInfo::recipe_sha256`].
+/// Names the recipe of this version of Lastbyte: the digest of the configuration, the patches and
+/// how they are used, which kernels have in [`KernelInfo::recipe_sha256`].
 #[must_use]
 pub fn recipe() -> String {
     recipe::RECIPE.digest()

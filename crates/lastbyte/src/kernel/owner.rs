@@ -6,17 +6,19 @@ use std::path::Path;
 
 use nix::unistd::{getegid, geteuid};
 
-/// Why what is at a path may be somebody else's: somebody besides this user and root can change it, a folder above it, or a link that
-/// leads there. What is not there yet is whose the folder above it is.
+/// Why what is at a path may be somebody else's: somebody besides this user and root can change it,
+/// a folder above it, or a link that leads there. What is not there yet is whose the folder above
+/// it is.
 #[must_use]
 pub fn foreign(path: &Path) -> Option<String> {
     let path = std::path::absolute(path).ok()?;
     let links = path.ancestors().filter(|place| place.is_symlink());
     let targets = links.filter_map(|link| {
         let target = link.canonicalize().ok()?;
-        let which = match link == path {
-            true => Which::Itself,
-            false => Which::Above,
+        let which = if link == path {
+            Which::Itself
+        } else {
+            Which::Above
         };
         Some((target, which))
     });
@@ -38,7 +40,8 @@ pub fn foreign(path: &Path) -> Option<String> {
     })
 }
 
-/// Whether this is what owners seem to be that a user namespace has no number for (user_namespaces(7)): of them, nothing is known.
+/// Whether this is what owners seem to be that a user namespace has no number for
+/// (user_namespaces(7)): of them, nothing is known.
 fn is_unknown(user: u32) -> bool {
     let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
     let is_overflow = read("/proc/sys/kernel/overflowuid").trim().parse() == Ok(user);

@@ -1,5 +1,6 @@
-//! A kernel as one file, for machines without a compiler: `kernel.json` and `linux`, in this order, in a
-//! tar archive that gzip compresses. The same kernel makes the same bytes, wherever it is packed.
+//! A kernel as one file, for machines without a compiler: `kernel.json` and `linux`, in this order,
+//! in a tar archive that gzip compresses. The same kernel makes the same bytes, wherever it is
+//! packed.
 
 use std::env::consts::ARCH;
 use std::fs::{self, Permissions};
@@ -164,7 +165,8 @@ impl Packed {
         Ok(packed)
     }
 
-    /// Keeps it, if it has the recipe that is wanted. Nothing of it is run. `name` is what the user called it.
+    /// Keeps it, if it has the recipe that is wanted. Nothing of it is run. `name` is what the user
+    /// called it.
     ///
     /// # Errors
     ///
@@ -209,9 +211,10 @@ impl Packed {
 
     /// It is the program that its description is of.
     fn check_program(&self) -> Result<(), PackedError> {
-        match sha256(&self.program) == self.info.sha256 {
-            true => Ok(()),
-            false => Err(PackedError::Program),
+        if sha256(&self.program) == self.info.sha256 {
+            Ok(())
+        } else {
+            Err(PackedError::Program)
         }
     }
 
@@ -236,9 +239,10 @@ impl Packed {
         let mut texts = texts.into_iter().chain(patches.iter().map(|it| &it.name));
         let is_plain = |text: &String| text.len() <= LONGEST && !text.contains(is_hidden);
         let are_digests = digests.map(|it| it.parse::<Digest>()).all(|it| it.is_ok());
-        match are_digests && texts.all(is_plain) {
-            true => Ok(()),
-            false => Err(PackedError::Odd(PARTS[0])),
+        if are_digests && texts.all(is_plain) {
+            Ok(())
+        } else {
+            Err(PackedError::Odd(PARTS[0]))
         }
     }
 
@@ -260,30 +264,34 @@ impl Packed {
             AARCH64 => "aarch64".to_owned(),
             other => format!("number {other} of ELF"),
         };
-        match processor == ARCH {
-            true => Ok(()),
-            false => Err(PackedError::Processor(processor)),
+        if processor == ARCH {
+            Ok(())
+        } else {
+            Err(PackedError::Processor(processor))
         }
     }
 
-    /// It is of the version that its description tells, as it will say of itself when it boots (`linux_banner`).
+    /// It is of the version that its description tells, as it will say of itself when it boots
+    /// (`linux_banner`).
     fn check_version(&self) -> Result<(), PackedError> {
         let banner = format!("Linux version {} (", self.info.version);
         let mut places = self.program.windows(banner.len());
-        match places.any(|place| place == banner.as_bytes()) {
-            true => Ok(()),
-            false => Err(PackedError::Version(self.info.version.clone())),
+        if places.any(|place| place == banner.as_bytes()) {
+            Ok(())
+        } else {
+            Err(PackedError::Version(self.info.version.clone()))
         }
     }
 
     fn check_recipe(&self, cache: &Cache) -> Result<(), PackedError> {
         let (wanted, found) = (cache.recipe().digest(), &self.info.recipe_sha256);
-        match *found == wanted {
-            true => Ok(()),
-            false => Err(PackedError::Recipe {
+        if *found == wanted {
+            Ok(())
+        } else {
+            Err(PackedError::Recipe {
                 found: found.clone(),
                 wanted,
-            }),
+            })
         }
     }
 }

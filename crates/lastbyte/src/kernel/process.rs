@@ -157,7 +157,7 @@ impl<'a> Runner<'a> {
         let arguments = arguments.join(OsStr::new(" "));
         let program = command.get_program().display();
         writeln!(log, "$ {program} {}", arguments.display())?;
-        let mut said = Tail::at_end_of(&self.log)?;
+        let mut output = Tail::at_end_of(&self.log)?;
         let mut child = command
             .stdin(self.lock.try_clone()?)
             .stdout(log.try_clone()?)
@@ -165,24 +165,24 @@ impl<'a> Runner<'a> {
             // So that a Ctrl-C is Lastbyte's alone, and a tool ends with all that it started.
             .process_group(0)
             .spawn()?;
-        let mut asked: Option<Instant> = None;
+        let mut stopping: Option<Instant> = None;
         let status = loop {
             if let Some(status) = child.try_wait()? {
                 break status;
             }
             if at_interrupt == AtInterrupt::Stop && self.interrupt.load(Ordering::Relaxed) {
-                match asked {
+                match stopping {
                     None => send(&child, Signal::SIGTERM),
-                    Some(asked) if asked.elapsed() > GRACE => send(&child, Signal::SIGKILL),
+                    Some(stopping) if stopping.elapsed() > GRACE => send(&child, Signal::SIGKILL),
                     Some(_) => {}
                 }
-                asked.get_or_insert_with(Instant::now);
+                stopping.get_or_insert_with(Instant::now);
             }
-            said.read(each)?;
+            output.read(each)?;
             thread::sleep(LOOK);
         };
-        said.read(each)?;
-        said.read_rest(each);
+        output.read(each)?;
+        output.read_rest(each);
         Ok(status)
     }
 
@@ -264,8 +264,8 @@ impl Excerpt {
     }
 
     fn reason(self, status: ExitStatus) -> String {
-        let said = self.first_error.or(self.last);
-        said.unwrap_or_else(|| format!("it ended with {status}"))
+        let line = self.first_error.or(self.last);
+        line.unwrap_or_else(|| format!("it ended with {status}"))
     }
 }
 

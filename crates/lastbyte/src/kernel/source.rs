@@ -354,7 +354,7 @@ impl Archive {
         problem: impl FnOnce(String) -> String,
     ) -> Result<(), KernelError> {
         result.map_err(|error| match error {
-            ToolError::Failed(said) => self.wrong(problem(said), runner),
+            ToolError::Failed(line) => self.wrong(problem(line), runner),
             error => KernelError::from_tool("unpacking", runner.log(), error),
         })
     }

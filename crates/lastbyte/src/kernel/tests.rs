@@ -14,7 +14,7 @@ use super::owner::foreign;
 use super::process::{Runner, ToolError};
 use super::recipe::{Patch, RECIPE, Recipe};
 use super::source::{Version, source_version};
-use super::{Cache, Kept, Kernel, KernelInfo, Origin, Size, SourceInfo};
+use super::{Cache, Cached, Kernel, KernelInfo, Origin, Size, SourceInfo};
 
 const SMALL: Recipe = Recipe {
     config: "# Why\nCONFIG_A=y\n\nCONFIG_B=n\nCONFIG_C=4\n",
@@ -168,7 +168,7 @@ fn what_a_cache_keeps() {
     let folder = TempDir::new().unwrap();
     let cache = Cache::new(folder.path(), SMALL).unwrap();
     assert_eq!(cache.find().unwrap(), None);
-    assert_eq!(cache.kept().unwrap(), []);
+    assert_eq!(cache.contents().unwrap(), []);
     assert_eq!(cache.remove().unwrap(), Size(0));
     assert!(!cache.folder().exists());
 
@@ -187,12 +187,12 @@ fn what_a_cache_keeps() {
     let pinned = cache.find_where(|info| info.source.origin == Origin::Pinned);
     assert_eq!(pinned.unwrap().as_ref(), Some(&old));
     assert_eq!(
-        cache.kept().unwrap(),
+        cache.contents().unwrap(),
         [
-            Kept::Other(foreign.clone()),
-            Kept::Fitting(new.clone()),
-            Kept::Fitting(old.clone()),
-            Kept::Unfinished(unfinished),
+            Cached::Other(foreign.clone()),
+            Cached::Fitting(new.clone()),
+            Cached::Fitting(old.clone()),
+            Cached::Unfinished(unfinished),
         ]
     );
 
@@ -205,12 +205,15 @@ fn what_a_cache_keeps() {
         told.contains(" is damaged: `lastbyte kernel remove` removes it"),
         "{told}"
     );
-    let damaged = |kept: &Kept| matches!(kept, Kept::Damaged(_));
-    let kept = cache.kept().unwrap();
-    assert_eq!(kept.iter().filter(|kept| damaged(kept)).count(), 2);
+    let damaged = |contents: &Cached| matches!(contents, Cached::Damaged(_));
+    let contents = cache.contents().unwrap();
+    assert_eq!(
+        contents.iter().filter(|contents| damaged(contents)).count(),
+        2
+    );
 
     assert!(cache.remove().unwrap() > Size(0));
-    assert_eq!(cache.kept().unwrap(), []);
+    assert_eq!(cache.contents().unwrap(), []);
     assert!(!cache.log().exists() && !cache.downloads().exists());
 }
 

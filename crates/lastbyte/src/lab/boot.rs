@@ -1,12 +1,13 @@
 //! The step between `lastbyte` and a guest kernel that it starts, and what this machine must allow
 //! for it.
 //!
-//! The step exists because a process can only ask for three things itself: to die with its parent, to
-//! have its memory at the same addresses each time, and to have fewer rights. Containers may refuse the last two.
-//! Neither shows in a row, so a guest goes on without.
+//! The step exists because a process can only ask for three things itself: to die with its parent,
+//! to have its memory at the same addresses each time, and to have fewer rights. Containers may
+//! refuse the last two. Neither shows in a row, so a guest goes on without.
 //!
-//! A kernel may have been built by anybody: it can gain no rights, and sees no network. It keeps its user, root too: the
-//! guest reads chains' keys, the study and programs in folders of this user's alone, and writes its part there.
+//! A kernel may have been built by anybody: it can gain no rights, and sees no network. It keeps
+//! its user, root too: the guest reads chains' keys, the study and programs in folders of this
+//! user's alone, and writes its part there.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -30,8 +31,8 @@ use lastbyte_link::Bytes;
 
 use super::{cores, machine, sys};
 
-/// The first argument that makes `lastbyte` this step. Its parent's process id, where it runs, and what to start
-/// follow.
+/// The first argument that makes `lastbyte` this step. Its parent's process id, where it runs, and
+/// what to start follow.
 pub(super) const COMMAND: &str = "__boot";
 /// Where it runs, if that is not a CPU.
 const ANYWHERE: &str = "anywhere";
@@ -60,7 +61,7 @@ pub(super) fn main(
 ) -> io::Error {
     let ready = || -> io::Result<()> {
         prctl::set_no_new_privs()?;
-        // A new user namespace forgets whose death was to be told.
+        // A new user namespace forgets whose death was to be signalled.
         leave_network();
         prctl::set_pdeathsig(Signal::SIGKILL)?;
         // It may be gone already.
@@ -156,18 +157,18 @@ const ALLOW: &str =
 /// What it says where addresses can't be fixed.
 const RANDOM: &str = "random addresses";
 
-/// Starts this program once more, which asks for what a guest asks for: a process that is traced, or
-/// that has other addresses, stays so.
+/// Starts this program once more, which asks for what a guest asks for: a process that is traced,
+/// or that has other addresses, stays so.
 fn try_step() -> Result<Addresses, String> {
     let tried =
         std::env::current_exe().and_then(|program| Command::new(program).arg(TRY_COMMAND).output());
     match tried {
         Ok(tried) if !tried.status.success() => {
-            let said = String::from_utf8_lossy(&tried.stderr);
-            Err(match (said.trim(), tried.status) {
+            let message = String::from_utf8_lossy(&tried.stderr);
+            Err(match (message.trim(), tried.status) {
                 // A filter that kills.
                 ("", status) => format!("{status} when asking to be traced: {ALLOW}"),
-                (said, _) => said.to_owned(),
+                (message, _) => message.to_owned(),
             })
         }
         Ok(tried) if tried.stdout.trim_ascii() == RANDOM.as_bytes() => Ok(Addresses::Random),
@@ -199,8 +200,8 @@ fn fix_addresses() -> io::Result<Addresses> {
     }
 }
 
-/// The first folder that programs may run from and that has room for a guest's memory; where none has,
-/// the first that they may run from.
+/// The first folder that programs may run from and that has room for a guest's memory; where none
+/// has, the first that they may run from.
 pub(super) fn memory_folder(memory: Bytes) -> Result<MemoryFolder, String> {
     best_folder(memory).map(|(folder, _)| folder)
 }
@@ -244,7 +245,8 @@ fn best_folder(memory: Bytes) -> Result<(MemoryFolder, Option<Space>), String> {
     }
 }
 
-/// How much guests may use together of which each takes this: what the machine has left, and the folder for their memory.
+/// How much guests may use together of which each takes this: what the machine has left, and the
+/// folder for their memory.
 ///
 /// # Errors
 ///
@@ -260,7 +262,8 @@ pub(super) fn room(memory: Bytes) -> Result<Bytes, String> {
     }
 }
 
-/// How many guests run at once that take `each` of what there is `room` for; one has it in any case.
+/// How many guests run at once that take `each` of what there is `room` for; one has it in any
+/// case.
 pub(super) fn at_once(processors: usize, room: Bytes, each: Bytes) -> usize {
     let fit = room.0 / each.0.max(1);
     usize::try_from(fit)
@@ -327,7 +330,7 @@ mod tests {
         let told = |processors, gib: u64| at_once(processors, Bytes(gib << 30), EACH);
         assert_eq!([told(2, 23), told(8, 23), told(16, 23)], [2, 8, 11]);
         assert_eq!([told(2, 4), told(2, 3), told(2, 2)], [2, 1, 1]);
-        // Whoever has too little for one is told so before.
+        // Whoever has too little for one gets an error before.
         assert_eq!([told(2, 0), told(0, 8)], [1, 1]);
         assert_eq!(at_once(4, Bytes(u64::MAX), EACH), 4);
         assert_eq!(at_once(4, Bytes(1), Bytes(0)), 1);

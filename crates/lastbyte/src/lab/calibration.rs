@@ -104,8 +104,8 @@ pub enum Effort {
     Handshakes(u32),
     /// So many times, or until [`Effort::PATIENCE`] is over; once, if once takes longer.
     UpTo(u32),
-    /// Until the median of all steps together is known to 2 % either way, or [`Effort::PATIENCE`] is over; once, if
-    /// once takes longer.
+    /// Until the median of all steps together is known to 2 % either way, or [`Effort::PATIENCE`]
+    /// is over; once, if once takes longer.
     Enough,
 }
 
@@ -135,7 +135,8 @@ impl Effort {
     }
 }
 
-/// Whether the median of times is known to 2 % either way: between the ranks where it lies 19 times in 20.
+/// Whether the median of times is known to 2 % either way: between the ranks where it lies 19 times
+/// in 20.
 fn is_precise(times: &[Duration]) -> bool {
     let mut times = times.to_vec();
     times.sort_unstable();
@@ -156,8 +157,8 @@ impl Calibration {
     ///
     /// [`CalibrationError`] when a new one can't be measured or kept.
     pub fn load_or_measure(arm: &PreparedArm, cache: &Path) -> Result<Self, CalibrationError> {
-        if let Some(kept) = Self::load(arm, cache) {
-            return Ok(kept);
+        if let Some(stored) = Self::load(arm, cache) {
+            return Ok(stored);
         }
         let calibration = Self::measure(arm, Effort::Enough)?;
         calibration.store(cache)?;
@@ -243,16 +244,16 @@ impl Calibration {
     /// The kept one. One of other versions, or that can't be read, is as good as none.
     fn load(arm: &PreparedArm, cache: &Path) -> Option<Self> {
         let new = Self::unmeasured(arm);
-        let kept: Self = serde_json::from_slice(&fs::read(new.path(cache)).ok()?).ok()?;
-        let fits = kept.group == new.group
-            && kept.chain_sha256 == new.chain_sha256
-            && kept.options == new.options
-            && kept.cpu == new.cpu
-            && kept.versions == new.versions;
+        let stored: Self = serde_json::from_slice(&fs::read(new.path(cache)).ok()?).ok()?;
+        let fits = stored.group == new.group
+            && stored.chain_sha256 == new.chain_sha256
+            && stored.options == new.options
+            && stored.cpu == new.cpu
+            && stored.versions == new.versions;
         // Arms that differ in their records alone share it.
         fits.then_some(Self {
             arm: new.arm,
-            ..kept
+            ..stored
         })
     }
 

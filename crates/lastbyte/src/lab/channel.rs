@@ -12,8 +12,9 @@ use super::failure::Failure;
 use super::shared;
 use crate::results::EndStats;
 
-/// One end's way to its peer. What is written waits in memory until it is flushed: all that an end has to
-/// send at one moment leaves in one `write`, so no stack's own buffering decides the segments.
+/// One end's way to its peer. What is written waits in memory until it is flushed: all that an end
+/// has to send at one moment leaves in one `write`, so no stack's own buffering decides the
+/// segments.
 pub(crate) trait Channel {
     /// Whether the transport is established.
     ///
@@ -22,13 +23,14 @@ pub(crate) trait Channel {
     /// [`Failure::Connect`] when it never will be.
     fn is_connected(&mut self) -> Result<bool, Failure>;
 
-    /// Has `tls` take the place of the TLS that has said nothing yet.
+    /// Has `tls` take the place of the TLS that has sent nothing yet.
     fn use_tls(&mut self, tls: Box<dyn Connection>);
 
     /// The TLS on it.
     fn tls(&self) -> &dyn Connection;
 
-    /// Takes all that has come, up to the end where `event` says that there is one. `hears` is given it as it was on the wire.
+    /// Takes all that has come, up to the end where `event` says that there is one. `hears` is
+    /// given it as it was on the wire.
     fn receive(
         &mut self,
         event: Input,
@@ -49,13 +51,15 @@ pub(crate) trait Channel {
     /// Encrypts `data` as one record.
     fn write(&mut self, data: &[u8]) -> Result<(), Failure>;
 
-    /// Decrypts what has come of one record into `buffer`, and gives its length; 0 when there is no whole one.
+    /// Decrypts what has come of one record into `buffer`, and gives its length; 0 when there is no
+    /// whole one.
     fn read(&mut self, buffer: &mut [u8]) -> Result<usize, Failure>;
 
     /// Has what was written wait to be flushed, and shows it.
     fn take_output(&mut self) -> &[u8];
 
-    /// Has all that was made to wait since [`queued`](Channel::queued) was `since` leave apart from the rest.
+    /// Has all that was made to wait since [`queued`](Channel::queued) was `since` leave apart from
+    /// the rest.
     fn set_apart(&mut self, since: u64);
 
     /// Whether more may wait.
@@ -79,8 +83,8 @@ pub(crate) trait Channel {
     /// Tells the peer that nothing more comes.
     fn close_writing(&mut self);
 
-    /// What the transport has to tell. It then closes without a trace when it is dropped, so that no later
-    /// packet of this connection meets another one.
+    /// What the transport has to tell. It then closes without a trace when it is dropped, so that
+    /// no later packet of this connection meets another one.
     fn close(&self) -> Option<EndStats>;
 }
 

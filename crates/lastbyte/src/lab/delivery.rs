@@ -30,7 +30,7 @@ trait Mechanism {
     /// # Errors
     ///
     /// Why that can't be, in one line with the hint.
-    fn asked(&self, chain: &Chain) -> Result<tls::Delivery, String> {
+    fn configure(&self, chain: &Chain) -> Result<tls::Delivery, String> {
         let _ = chain;
         self.bare()
     }
@@ -67,8 +67,10 @@ fn mechanism(delivery: &Delivery) -> Option<&dyn Mechanism> {
 /// # Errors
 ///
 /// Why that can't be, in one line with the hint.
-pub(super) fn asked(arm: &Arm, chain: &Chain) -> Result<tls::Delivery, String> {
-    mechanism(&arm.delivery).map_or(Ok(tls::Delivery::Full), |mechanism| mechanism.asked(chain))
+pub(super) fn configure(arm: &Arm, chain: &Chain) -> Result<tls::Delivery, String> {
+    mechanism(&arm.delivery).map_or(Ok(tls::Delivery::Full), |mechanism| {
+        mechanism.configure(chain)
+    })
 }
 
 /// Whether a side of a stack can deliver so, with a handshake that every stack can do.

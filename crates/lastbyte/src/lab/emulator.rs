@@ -21,7 +21,7 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
 
-use super::inspection::{Seen, Tap};
+use super::inspection::{ObservedBlock, Tap};
 use super::shared::{Shared, end};
 use super::socket::Attempt;
 use super::surroundings::client_slot;
@@ -48,7 +48,7 @@ pub(crate) struct EmulatorReport {
     /// CPU time of the emulator, the kernel's work in its system calls included.
     pub(crate) cpu: Duration,
     /// The packets that were to be noted.
-    pub(crate) seen: Option<Seen>,
+    pub(crate) observed: Option<ObservedBlock>,
 }
 
 /// One block's emulator.
@@ -140,13 +140,13 @@ impl<'a> Emulator<'a> {
         }
     }
 
-    /// Carries packets until told to stop.
+    /// Carries packets until it is stopped.
     pub(crate) fn run(mut self) -> io::Result<EmulatorReport> {
         // The endpoints must not wait for packets that nobody carries any more.
         let _stop = self.shared.stop_on_drop();
         self.carry()?;
         self.report.cpu = sys::thread_cpu_time();
-        self.report.seen = self.tap.take().map(Tap::close);
+        self.report.observed = self.tap.take().map(Tap::close);
         self.report.latest = self
             .flows
             .iter()

@@ -1,6 +1,6 @@
 //! The endpoints' loop: one thread drives clients and servers, pair by pair.
 //!
-//! There is one loop for all engines. Who starts connections, and when, is told from outside, and so is how the loop
+//! There is one loop for all engines. Who starts connections, and when, is given from outside, and so is how the loop
 //! [sleeps](Waking).
 
 use std::cmp::Reverse;
@@ -100,8 +100,8 @@ struct Call {
 
 /// How a loop sleeps until something is due.
 pub(crate) enum Waking {
-    /// Where connections share it, and the clock is the machine's: for whole milliseconds, and never for long. What comes
-    /// while it works, waits.
+    /// Where connections share it, and the clock is the machine's: for whole milliseconds, and
+    /// never for long. What comes while it works, waits.
     Timeout {
         /// Since when it has not been idle.
         busy_since: Time,
@@ -166,7 +166,7 @@ impl Waking {
             }
             Self::Timer { timer, alarm } => {
                 if let Some(until) = until
-                    && shortcuts.known(*alarm) != Some(until)
+                    && shortcuts.remembered(*alarm) != Some(until)
                 {
                     let at = TimeSpec::from_duration(Duration::from_nanos(until.0));
                     let flags = TimerSetTimeFlags::TFD_TIMER_ABSTIME;
@@ -192,9 +192,10 @@ fn input_of(event: EpollFlags) -> Input {
     const CLOSED: EpollFlags = EpollFlags::EPOLLRDHUP
         .union(EpollFlags::EPOLLHUP)
         .union(EpollFlags::EPOLLERR);
-    match event.intersects(CLOSED) {
-        true => Input::Closed,
-        false => Input::Open,
+    if event.intersects(CLOSED) {
+        Input::Closed
+    } else {
+        Input::Open
     }
 }
 
@@ -207,8 +208,8 @@ fn wait(epoll: &Epoll, events: &mut [EpollEvent], timeout: EpollTimeout) -> io::
 }
 
 impl<'a> Endpoints<'a> {
-    /// Of connections of which none has started. A server that is not ours needs no listener; `resolver` is there if
-    /// DNS delivers something.
+    /// Of connections of which none has started. A server that is not ours needs no listener;
+    /// `resolver` is there if DNS delivers something.
     pub(crate) fn new(
         settings: Settings<'a>,
         waking: Waking,
@@ -271,7 +272,7 @@ impl<'a> Endpoints<'a> {
         };
         let begins = match self.waking {
             Waking::Timeout { .. } => now,
-            // A nanosecond later, which rows of guests have always told.
+            // A nanosecond later, which rows of guests have always had.
             Waking::Timer { .. } => sys::now(),
         };
         let lookup = Lookup::new(prepared, plan.stack, begins);
@@ -282,7 +283,8 @@ impl<'a> Endpoints<'a> {
         Ok(())
     }
 
-    /// Sleeps until something happens, `until` then at the latest if that is told, and does what follows from it.
+    /// Sleeps until something happens, `until` then at the latest if that is given, and does what
+    /// follows from it.
     pub(crate) fn step(&mut self, until: Option<Time>) -> Result<(), LabError> {
         let mut events = [EpollEvent::empty(); 256];
         let before = self.ended;
@@ -290,10 +292,11 @@ impl<'a> Endpoints<'a> {
             // Nothing else tells.
             self.do_due()?;
         }
-        let until = match self.ended == before {
-            true => self.next_due().into_iter().chain(until).min(),
+        let until = if self.ended == before {
+            self.next_due().into_iter().chain(until).min()
+        } else {
             // Another connection may start at once.
-            false => Some(Time(0)),
+            Some(Time(0))
         };
         let count = (self.waking)
             .wait(&self.epoll, until, self.settings.shortcuts, &mut events)
@@ -320,7 +323,8 @@ impl<'a> Endpoints<'a> {
         deadline.into_iter().chain(thought).min()
     }
 
-    /// Has the clients go on that have thought long enough, and ends the connections whose time is over.
+    /// Has the clients go on that have thought long enough, and ends the connections whose time is
+    /// over.
     fn do_due(&mut self) -> Result<(), LabError> {
         match self.waking {
             Waking::Timeout { .. } => {
@@ -511,7 +515,8 @@ impl<'a> Endpoints<'a> {
         })
     }
 
-    /// Accepts who waits. One after the other, no second one does, and asking for it takes virtual time.
+    /// Accepts who waits. One after the other, no second one does, and asking for it takes virtual
+    /// time.
     fn accept(&mut self) -> Result<(), LabError> {
         while let Some(listener) = &self.listener {
             match listener.accept() {

@@ -1,7 +1,7 @@
 //! What is kept of connections besides their rows: packets, and the secrets of their TLS.
 //!
-//! No row may tell whether anything is kept. What an engine notes while it measures goes into memory at a place of
-//! its own ([`Tap`]); all else is done when a block is measured.
+//! No row may tell whether anything is kept. What an engine notes while it measures goes into
+//! memory at a place of its own ([`Tap`]); all else is done when a block is measured.
 
 use std::io::{self, Write};
 use std::num::NonZero;
@@ -32,7 +32,7 @@ pub const CAPTURES: &str = "captures";
 pub struct Inspection {
     captures: Option<Captures>,
     secrets: Option<Mutex<Box<dyn Write + Send>>>,
-    told: Mutex<Told>,
+    report: Mutex<InspectionReport>,
 }
 
 /// Which packets to keep, and where.
@@ -46,7 +46,7 @@ pub struct Captures {
 
 /// What became of an [`Inspection`].
 #[derive(Clone, Debug, Default)]
-pub struct Told {
+pub struct InspectionReport {
     /// Captures that were written.
     pub files: Vec<PathBuf>,
     /// Packets that taps had no room for.
@@ -67,7 +67,7 @@ pub(super) struct Whose<'a> {
 
 /// What is to be kept of one block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Asked {
+pub(super) struct Retention {
     /// The packets of so many connections, its first ones.
     pub(super) captured: u32,
     pub(super) secrets: Secrets,
@@ -81,9 +81,9 @@ pub(super) enum Secrets {
     OfAll,
 }
 
-/// What was seen of a block, besides its rows.
+/// What was observed of a block, besides its rows.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Seen {
+pub(super) struct ObservedBlock {
     /// What a tap has noted.
     #[serde(skip)]
     pub(super) notes: Vec<u8>,
@@ -97,11 +97,11 @@ pub(super) struct Seen {
     pub(super) secrets: Vec<(u32, String)>,
 }
 
-/// Where it is known from what the link dropped.
+/// What shows which packets the link dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Fates {
-    /// The link has told.
-    Told,
+    /// The link has reported it.
+    Reported,
     /// A packet was sent, and not delivered.
     Absence,
 }
@@ -113,7 +113,7 @@ impl Inspection {
         Inspection {
             captures,
             secrets: secrets.map(Mutex::new),
-            told: Mutex::default(),
+            report: Mutex::default(),
         }
     }
 
@@ -150,9 +150,9 @@ impl Inspection {
     }
 
     /// What is to be kept of a block.
-    pub(super) fn asked(&self, connections: &Range<u32>) -> Asked {
+    pub(super) fn retention(&self, connections: &Range<u32>) -> Retention {
         let captures = self.captures.as_ref();
-        Asked {
+        Retention {
             captured: captures.map_or(0, |captures| captures.of_block(connections)),
             secrets: match self.secrets {
                 Some(_) => Secrets::OfAll,
@@ -161,15 +161,16 @@ impl Inspection {
         }
     }
 
-    /// Keeps what was seen of a block that is measured. What can't be is told in the end: rows are not lost for it.
-    pub(super) fn keep(&self, block: &Whose<'_>, seen: Seen) {
+    /// Keeps what was seen of a block that is measured. What can't be is reported in the end: rows
+    /// are not lost for it.
+    pub(super) fn keep(&self, block: &Whose<'_>, observed: ObservedBlock) {
         if let Some(secrets) = &self.secrets
-            && let Err(error) = write_secrets(&mut **held(secrets), block, &seen.secrets)
+            && let Err(error) = write_secrets(&mut **held(secrets), block, &observed.secrets)
         {
             let problem = format!("can't write secrets: {error}");
-            let mut told = held(&self.told);
-            if !told.problems.contains(&problem) {
-                told.problems.push(problem);
+            let mut report = held(&self.report);
+            if !report.problems.contains(&problem) {
+                report.problems.push(problem);
             }
         }
         let Some(captures) = &self.captures else {
@@ -180,15 +181,16 @@ impl Inspection {
             return;
         }
         let path = captures.path(block.study, block.id, block.connections.start);
-        let unseen = seen.unseen;
-        let written = write_capture(&path, block, seen, captured);
-        let mut told = held(&self.told);
-        told.unseen += unseen;
+        let unseen = observed.unseen;
+        let written = write_capture(&path, block, observed, captured);
+        let mut report = held(&self.report);
+        report.unseen += unseen;
         match written {
-            Ok(()) => told.files.push(path),
+            Ok(()) => report.files.push(path),
             Err(error) => {
                 let path = path.display();
-                told.problems
+                report
+                    .problems
                     .push(format!("can't write \"{path}\": {error}"));
             }
         }
@@ -199,11 +201,11 @@ impl Inspection {
     /// # Errors
     ///
     /// That secrets could not be written to their end.
-    pub fn finish(&self) -> io::Result<Told> {
+    pub fn finish(&self) -> io::Result<InspectionReport> {
         if let Some(secrets) = &self.secrets {
             held(secrets).flush()?;
         }
-        Ok(mem::take(&mut held(&self.told)))
+        Ok(mem::take(&mut held(&self.report)))
     }
 }
 
@@ -249,9 +251,9 @@ fn comment(study: &Study, id: BlockId) -> String {
         folder: study.folder.clone(),
         ..Study::single("sample", sample)
     };
-    let said = format!("{}, {cell}\n\n{}", arm.name, sample.to_toml());
-    match said.len() {
-        ..=LONGEST => said,
+    let text = format!("{}, {cell}\n\n{}", arm.name, sample.to_toml());
+    match text.len() {
+        ..=LONGEST => text,
         _ => format!("{}, {cell}", arm.name),
     }
 }
@@ -292,19 +294,24 @@ fn write_secrets(
     Ok(())
 }
 
-fn write_capture(path: &Path, block: &Whose<'_>, seen: Seen, captured: u32) -> io::Result<()> {
-    let since = |time: Time| Time(time.0.wrapping_add(seen.since));
-    let mut packets: Vec<Packet> = Records(&seen.notes)
+fn write_capture(
+    path: &Path,
+    block: &Whose<'_>,
+    observed: ObservedBlock,
+    captured: u32,
+) -> io::Result<()> {
+    let since = |time: Time| Time(time.0.wrapping_add(observed.since));
+    let mut packets: Vec<Packet> = Records(&observed.notes)
         .map(|packet| Packet {
             at: since(packet.at),
             ..packet
         })
         .collect();
     packets.sort_by_key(|packet| packet.at);
-    let closed = match seen.unseen {
-        0 => since(Time(seen.closed)),
+    let closed = match observed.unseen {
+        0 => since(Time(observed.closed)),
         // What was sent after that may have arrived: nobody had room to note it.
-        _ => full(&packets).unwrap_or(since(Time(seen.closed))),
+        _ => full(&packets).unwrap_or(since(Time(observed.closed))),
     };
     let Cell { link, .. } = block.cell;
     let limits = Limits {
@@ -314,13 +321,13 @@ fn write_capture(path: &Path, block: &Whose<'_>, seen: Seen, captured: u32) -> i
     };
     settle(
         &mut packets,
-        (seen.fates == Fates::Absence).then_some(&limits),
+        (observed.fates == Fates::Absence).then_some(&limits),
     );
     for packet in &mut packets {
         // A veth leaves that to a device which there is not.
         complete_checksums(&mut packet.bytes);
     }
-    let secrets: String = (seen.secrets.iter())
+    let secrets: String = (observed.secrets.iter())
         .take_while(|(index, _)| *index < block.connections.start + captured)
         .map(|(_, lines)| lines.as_str())
         .collect();
@@ -329,7 +336,7 @@ fn write_capture(path: &Path, block: &Whose<'_>, seen: Seen, captured: u32) -> i
         comment: &comment,
         program: concat!("lastbyte ", env!("CARGO_PKG_VERSION")),
         secrets: &secrets,
-        unseen: seen.unseen,
+        unseen: observed.unseen,
         closed,
     };
     let mut named = Vec::new();
@@ -345,12 +352,13 @@ fn write_capture(path: &Path, block: &Whose<'_>, seen: Seen, captured: u32) -> i
     lastbyte_files::write(path, &file)
 }
 
-/// Until when both sides were seen, of packets of which some had no room: each side has room of its own, or both have one.
+/// Until when both sides were seen, of packets of which some had no room: each side has room of its
+/// own, or both have one.
 fn full(packets: &[Packet]) -> Option<Time> {
     let last = |points: [Point; 2]| {
-        let seen = packets.iter().rev();
-        let mut seen = seen.filter(|packet| points.contains(&packet.point));
-        seen.next().map(|packet| packet.at)
+        let sightings = packets.iter().rev();
+        let mut sightings = sightings.filter(|packet| points.contains(&packet.point));
+        sightings.next().map(|packet| packet.at)
     };
     let client = last([Point::SentByClient, Point::DeliveredToClient])?;
     Some(client.min(last([Point::SentByServer, Point::DeliveredToServer])?))
@@ -368,7 +376,7 @@ fn begins(packet: &Packet, first: u32, named: &mut Vec<(u32, u16)>) -> Option<St
     if header.flags & TcpPacket::SYN == 0 || is_query || named.contains(&key) {
         return None;
     }
-    let attempt = named.iter().filter(|(known, _)| *known == slot).count();
+    let attempt = named.iter().filter(|(other, _)| *other == slot).count();
     named.push(key);
     Some(match attempt {
         0 => format!("connection {}", first + slot),
@@ -376,15 +384,15 @@ fn begins(packet: &Packet, first: u32, named: &mut Vec<(u32, u16)>) -> Option<St
     })
 }
 
-impl Asked {
-    /// For a guest, which is told as many bytes whatever is asked.
+impl Retention {
+    /// For a guest, which reads as many bytes whatever is to be kept.
     pub(super) fn to_bytes(self) -> [u8; 5] {
         let [a, b, c, d] = self.captured.to_le_bytes();
         [a, b, c, d, u8::from(self.secrets == Secrets::OfAll)]
     }
 
-    pub(super) fn from_bytes([a, b, c, d, all]: [u8; 5]) -> Asked {
-        Asked {
+    pub(super) fn from_bytes([a, b, c, d, all]: [u8; 5]) -> Retention {
+        Retention {
             captured: u32::from_le_bytes([a, b, c, d]),
             secrets: match all {
                 0 => Secrets::OfCaptured,
@@ -395,7 +403,7 @@ impl Asked {
 
     /// Whether there is nothing to be kept.
     pub(super) fn is_nothing(self) -> bool {
-        self == Asked::default()
+        self == Retention::default()
     }
 
     /// The secrets to keep of a block's connections, which begin with `first`.
@@ -404,7 +412,7 @@ impl Asked {
         first: u32,
         ended: impl Iterator<Item = &'a EndedConnection>,
     ) -> Vec<(u32, String)> {
-        let kept = match self.secrets {
+        let count = match self.secrets {
             Secrets::OfAll => u32::MAX,
             Secrets::OfCaptured => self.captured,
         };
@@ -416,7 +424,7 @@ impl Asked {
             failed.to_owned() + ended.keys.as_str()
         };
         (first..)
-            .zip(ended.take(kept as usize))
+            .zip(ended.take(count as usize))
             .map(|(index, ended)| (index, lines(ended)))
             .collect()
     }
@@ -434,7 +442,8 @@ pub(super) fn since_1970() -> u64 {
     day.saturating_sub(sys::now().0)
 }
 
-/// About how many packets so many connections of a cell send, and how many bytes, with some of them sent again.
+/// About how many packets so many connections of a cell send, and how many bytes, with some of them
+/// sent again.
 pub(super) fn expected_packets(cell: &Cell, connections: u32) -> (usize, usize) {
     /// Handshakes, a large chain, tickets.
     const BESIDES: u64 = 128 << 10;
@@ -453,7 +462,8 @@ pub(super) fn expected_packets(cell: &Cell, connections: u32) -> (usize, usize) 
     (all(packets), all(bytes))
 }
 
-/// Notes the packets of a block's first connections as they pass, without asking the allocator for anything.
+/// Notes the packets of a block's first connections as they pass, without asking the allocator for
+/// anything.
 pub(super) struct Tap {
     notes: Mapping,
     length: usize,
@@ -524,8 +534,8 @@ impl Tap {
     }
 
     /// What it has seen, without secrets.
-    pub(super) fn close(self) -> Seen {
-        Seen {
+    pub(super) fn close(self) -> ObservedBlock {
+        ObservedBlock {
             notes: self
                 .notes
                 .bytes()
@@ -535,21 +545,21 @@ impl Tap {
             since: since_1970(),
             closed: sys::now().0,
             unseen: self.unseen,
-            fates: Fates::Told,
+            fates: Fates::Reported,
             secrets: Vec::new(),
         }
     }
 }
 
-impl Seen {
+impl ObservedBlock {
     /// Nothing but secrets.
-    pub(super) fn of_secrets(secrets: Vec<(u32, String)>) -> Seen {
-        Seen {
+    pub(super) fn of_secrets(secrets: Vec<(u32, String)>) -> ObservedBlock {
+        ObservedBlock {
             notes: Vec::new(),
             since: 0,
             closed: 0,
             unseen: 0,
-            fates: Fates::Told,
+            fates: Fates::Reported,
             secrets,
         }
     }

@@ -29,7 +29,7 @@ use self::rig::{Block, Cost};
 use super::LabError;
 use super::cores::lock_memory;
 use super::lock::lock;
-use super::pages::Finder;
+use super::programs::Finder;
 use super::runner::{BlockError, Ending, Engine, Job};
 use super::surroundings::MAX_CONNECTIONS;
 use super::trial::try_handshake;
@@ -76,12 +76,12 @@ impl LiveEngine {
 
     /// The pace that the block of a job begins with.
     fn pace(&self, job: &Job<'_>, rig: &Rig<'_>) -> Result<Pace, LabError> {
-        if let Some(pace) = self.known_pace(job) {
+        if let Some(pace) = self.previous_pace(job) {
             return Ok(pace);
         }
         let key = (job.arm.arm.label.clone(), job.cell.work());
-        let known = lock(&self.costs).get(&key).cloned();
-        let cost = match known {
+        let found = lock(&self.costs).get(&key).cloned();
+        let cost = match found {
             Some(cost) => cost,
             None => rig.pilot()?,
         };
@@ -90,18 +90,18 @@ impl LiveEngine {
     }
 
     /// The pace of the sample's block before.
-    fn known_pace(&self, job: &Job<'_>) -> Option<Pace> {
+    fn previous_pace(&self, job: &Job<'_>) -> Option<Pace> {
         lock(&self.paces).get(&job.sample()).copied()
     }
 
     /// As [`pace`](Self::pace), where nothing can be measured yet.
     fn expected_pace(&self, job: &Job<'_>) -> Option<Pace> {
-        if let Some(pace) = self.known_pace(job) {
+        if let Some(pace) = self.previous_pace(job) {
             return Some(pace);
         }
         let mut guesses = lock(&self.guesses);
         let cost = match guesses.entry((job.arm.arm.label.clone(), job.cell.work())) {
-            Entry::Occupied(known) => known.get().clone(),
+            Entry::Occupied(found) => found.get().clone(),
             Entry::Vacant(unknown) => unknown.insert(guess(job)?).clone(),
         };
         Some(pace(job, &cost))
@@ -125,11 +125,11 @@ impl Engine for LiveEngine {
                         measure.id
                     ));
                 }
-                if let Some(asked) = cell.hosts.receive_buffer.bytes()
-                    && let Some(most) = most_receive_buffer().filter(|most| *most < asked)
+                if let Some(requested) = cell.hosts.receive_buffer.bytes()
+                    && let Some(most) = most_receive_buffer().filter(|most| *most < requested)
                 {
                     return Err(format!(
-                        "measure {:?} asks for a receive buffer of {asked}, and this host grants {most} (net.core.rmem_max): \
+                        "measure {:?} asks for a receive buffer of {requested}, and this host grants {most} (net.core.rmem_max): \
                          ask for less, or use --engine virtual",
                         measure.id
                     ));
@@ -192,15 +192,14 @@ impl Engine for LiveEngine {
         if job.cell.page.is_some() {
             return self.measure_pages(job, draft);
         }
-        let asked = job.asked();
+        let retention = job.retention();
         let mut environment = self.environment.clone();
-        let programs = match job.arm.arm.server.is_foreign() {
-            true => {
-                let store = pages::store()?;
-                let found = self.programs.find(&job.arm.arm, job.cell, store.folder());
-                found.map_err(LabError::from)?
-            }
-            false => None,
+        let programs = if job.arm.arm.server.is_foreign() {
+            let store = pages::store()?;
+            let found = self.programs.find(&job.arm.arm, job.cell, store.folder());
+            found.map_err(LabError::from)?
+        } else {
+            None
         };
         if let Some(programs) = &programs {
             environment.versions.extend(programs.versions.clone());
@@ -208,7 +207,7 @@ impl Engine for LiveEngine {
         let cell = as_set_up(job);
         let rig = Rig::new(job.experiment, &cell, job.arm, job.interrupt)
             .telling(job.ended)
-            .keeping(asked)
+            .keeping(retention)
             .answered_by(programs.as_ref());
         let pace = self.pace(job, &rig)?;
         let Some(Undisturbed {
@@ -221,8 +220,8 @@ impl Engine for LiveEngine {
         };
         lock(&self.paces).insert(job.sample(), pace);
         write(job, draft, report, environment, &block.rows)?;
-        if let Some(seen) = block.seen {
-            job.keep(seen);
+        if let Some(observed) = block.observed {
+            job.keep(observed);
         }
         Ok(Ending::Complete)
     }
@@ -237,7 +236,7 @@ impl LiveEngine {
         let gated = gate(&block.rows, &mut block.emulator.lateness, &job.cell.link);
         let mut measured = Block {
             rows: block.rows,
-            seen: None,
+            observed: None,
             lateness: block.emulator.lateness,
             emulator_cpu: block.emulator.cpu,
             endpoint_cpu: block.cpu,
@@ -349,23 +348,24 @@ fn pace(job: &Job<'_>, cost: &Cost) -> Pace {
     let duration = expected_duration(&cost.exchange, &as_set_up(job), job.arm.arm.record_size)
         .min(job.experiment.timeout);
     // What another's server computes, no pilot tells.
-    let asked = match job.arm.arm.server.is_foreign() {
-        true => Some(job.experiment.concurrency.unwrap_or(1)),
-        false => job.experiment.concurrency,
+    let requested = if job.arm.arm.server.is_foreign() {
+        Some(job.experiment.concurrency.unwrap_or(1))
+    } else {
+        job.experiment.concurrency
     };
     Pace {
-        concurrency: concurrency(asked, duration, cost),
+        concurrency: concurrency(requested, duration, cost),
         duration: duration + cost.endpoint,
     }
 }
 
 /// Connections at once that leave both threads mostly idle, unless so many are asked for.
-fn concurrency(asked: Option<u32>, duration: Duration, cost: &Cost) -> u32 {
+fn concurrency(requested: Option<u32>, duration: Duration, cost: &Cost) -> u32 {
     let fits = |load: f64, cpu: Duration| {
         load * (duration + cost.endpoint).as_secs_f64() / cpu.as_secs_f64().max(1e-9)
     };
-    match asked {
-        Some(asked) => asked.max(1),
+    match requested {
+        Some(requested) => requested.max(1),
         None => {
             let most = fits(ENDPOINT_LOAD, cost.endpoint).min(fits(EMULATOR_LOAD, cost.emulator));
             (most as u32).clamp(1, BLOCK)
@@ -383,12 +383,13 @@ impl Pace {
 
 /// Connections of a block, when so many are asked to be under way at once: they are so for most of
 /// it.
-fn block_size(asked: Option<u32>) -> u32 {
-    let asked = asked.unwrap_or(1);
-    BLOCK.max(asked.saturating_mul(5)).min(MAX_CONNECTIONS)
+fn block_size(requested: Option<u32>) -> u32 {
+    let requested = requested.unwrap_or(1);
+    BLOCK.max(requested.saturating_mul(5)).min(MAX_CONNECTIONS)
 }
 
-/// What a connection may cost, before a pilot tells: of its handshake in memory, and of its packets.
+/// What a connection may cost, before a pilot tells: of its handshake in memory, and of its
+/// packets.
 fn guess(job: &Job<'_>) -> Option<Cost> {
     /// Both ends, with TCP and the observer.
     const HANDSHAKE_FACTOR: u32 = 2;

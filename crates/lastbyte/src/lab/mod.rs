@@ -1,6 +1,7 @@
 //! The laboratory: engines that carry connections over an emulated link.
 
 mod boot;
+mod browser;
 pub mod calibration;
 mod channel;
 mod connection;
@@ -9,6 +10,7 @@ mod delivery;
 mod dns;
 mod emulator;
 mod endpoint;
+mod error;
 mod exchange;
 mod failure;
 mod guest;
@@ -19,11 +21,11 @@ mod luck;
 mod machine;
 mod netem;
 mod netlink;
-mod pages;
 mod passing;
 mod prepare;
 mod privilege;
 mod process;
+mod programs;
 mod row;
 mod runner;
 mod scratch;
@@ -41,20 +43,21 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
-use lastbyte_tls::TlsError;
-
 pub use boot::{Addresses, Grants, MemoryFolder, SHARED_MEMORY};
 pub use delivery::{PreparedDelivery, delivers};
 pub use dns::DnsError;
 pub use dns::find_programs as find_dns_programs;
-pub use inspection::{CAPTURES, Captures, Inspection, Told, capture_name, captured_sample};
+pub use error::LabError;
+pub use inspection::{
+    CAPTURES, Captures, Inspection, InspectionReport, capture_name, captured_sample,
+};
 pub use live::LiveEngine;
 pub use machine::{Finding, State, environment, examine};
 pub use netem::NetemError;
-pub use pages::PageError;
 pub use passing::{Run, run_in_passing};
 pub use prepare::PreparedArm;
 pub use privilege::{Privilege, acquire};
+pub use programs::PageError;
 pub use row::exchange as observed_exchange;
 pub use runner::{
     AssignedShard, BlockError, Ending, Engine, FailedBlock, Finished, Job, NoShard, RunError,
@@ -63,8 +66,8 @@ pub use runner::{
 pub use shortcuts::Shortcuts;
 pub use virtual_engine::{VirtualEngine, can_boot as can_boot_kernels};
 
-/// What `lastbyte` does for itself when it starts virtual kernels, if these arguments ask for it. They
-/// are no part of its command line, and looked at before it.
+/// What `lastbyte` does for itself when it starts virtual kernels, if these arguments ask for it.
+/// They are no part of its command line, and looked at before it.
 pub fn inner_command(arguments: &[OsString]) -> Option<ExitCode> {
     let (_, command) = arguments.split_first()?;
     match command {
@@ -90,58 +93,4 @@ pub fn inner_command(arguments: &[OsString]) -> Option<ExitCode> {
         },
         _ => None,
     }
-}
-
-/// Why the laboratory can't run.
-#[derive(Debug, thiserror::Error)]
-pub enum LabError {
-    /// No network namespace can be made.
-    #[error(
-        "can't make a network namespace: {0}; run as root, or measure without it in virtual time, which takes {get}; \
-         `lastbyte doctor` tells more",
-        get = crate::kernel::GET
-    )]
-    Namespace(#[source] io::Error),
-    /// No TUN device can be made.
-    #[error(
-        "can't make a TUN device: /dev/net/tun: {0}; run as root, or measure without it in virtual time, which takes {get}; \
-         `lastbyte doctor` tells more",
-        get = crate::kernel::GET
-    )]
-    Tun(#[source] io::Error),
-    /// A namespace can't be configured.
-    #[error("can't configure a network namespace: {0}; see `lastbyte doctor`")]
-    Configure(#[source] io::Error),
-    /// A socket failed in a way that is no connection's own failure.
-    #[error("a socket failed: {0}")]
-    Socket(#[source] io::Error),
-    /// A thread of the engine ended too early.
-    #[error("{0} ended unexpectedly: this is a bug in Lastbyte, please report it")]
-    Crashed(&'static str),
-    /// The emulator failed.
-    #[error("the link emulator failed: {0}")]
-    Emulator(#[source] io::Error),
-    /// netem can't do what a link says.
-    #[error(transparent)]
-    Netem(#[from] NetemError),
-    /// A TLS stack refuses an arm's configuration.
-    #[error(transparent)]
-    Stack(#[from] TlsError),
-    /// An arm can't be had as it is written.
-    #[error("arm {arm:?}: {problem}")]
-    Arm {
-        /// The arm.
-        arm: String,
-        /// What is wrong with it.
-        problem: String,
-    },
-    /// DNS servers can't deliver what an arm has them deliver.
-    #[error(transparent)]
-    Dns(#[from] DnsError),
-    /// Pages can't be loaded.
-    #[error(transparent)]
-    Page(#[from] PageError),
-    /// An arm's chain can't be had.
-    #[error(transparent)]
-    Chain(#[from] lastbyte_pki::PkiError),
 }

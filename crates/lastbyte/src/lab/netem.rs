@@ -101,11 +101,11 @@ pub(crate) fn options(
     } = direction.loss
     {
         // struct tc_netem_gemodel: p, r, h, k1.
-        let kept_in_bad = u32::MAX - loss_in_bad.to_netem();
+        let passed_in_bad = u32::MAX - loss_in_bad.to_netem();
         let model = [
             to_bad.to_netem(),
             to_good.to_netem(),
-            kept_in_bad,
+            passed_in_bad,
             loss_in_good.to_netem(),
         ];
         let mut nested = Vec::new();

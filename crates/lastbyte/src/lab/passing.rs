@@ -22,7 +22,7 @@ pub struct Run {
 const FOLDER: &str = "run";
 
 impl Run {
-    /// Where what browsers told of page loads is, as long as this is there.
+    /// Where what browsers reported of page loads is, as long as this is there.
     pub fn pages(&self) -> PathBuf {
         self.place.path().join(FOLDER).join(PAGES)
     }
@@ -33,9 +33,10 @@ impl Run {
     ///
     /// The first block that failed.
     pub fn whole(mut self) -> Result<Run, RunError> {
-        match self.failed.is_empty() {
-            true => Ok(self),
-            false => Err(RunError::Block(self.failed.swap_remove(0))),
+        if self.failed.is_empty() {
+            Ok(self)
+        } else {
+            Err(RunError::Block(self.failed.swap_remove(0)))
         }
     }
 }

@@ -54,18 +54,19 @@ impl PreparedArm {
             client_chain: client_chain.as_ref(),
             resumption: arm.resumption,
             tickets: arm.tickets,
-            delivery: delivery::asked(&arm, &chain).map_err(refuse)?,
+            delivery: delivery::configure(&arm, &chain).map_err(refuse)?,
             max_certificate_list: arm.max_cert_list,
         };
         let stack = stack(&tls).map_err(|problem| refuse(problem.to_string()))?;
         let delivery = delivery::prepare(&arm, &chain, stack.as_ref()).map_err(refuse)?;
-        let failed = match arm.delivery.retries() {
-            true => first_attempt(stack.as_ref()).map_err(|error| {
+        let failed = if arm.delivery.retries() {
+            first_attempt(stack.as_ref()).map_err(|error| {
                 refuse(format!(
                     "its first handshake, tried in memory, fails: {error}"
                 ))
-            })?,
-            false => None,
+            })?
+        } else {
+            None
         };
         Ok(Self {
             arm,
@@ -140,7 +141,8 @@ impl PreparedArm {
         [&self.chain].into_iter().chain(&self.client_chain)
     }
 
-    /// Tries one handshake in memory, so that what can't be is reported before anything is measured.
+    /// Tries one handshake in memory, so that what can't be is reported before anything is
+    /// measured.
     ///
     /// # Errors
     ///

@@ -34,9 +34,11 @@ pub(super) struct Process {
 /// When a program runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Priority {
-    /// Below the engine's own threads, above all else: elsewhere it would have a machine of its own.
+    /// Below the engine's own threads, above all else: elsewhere it would have a machine of its
+    /// own.
     RealTime,
-    /// Like all else. Programs whose threads spin while they wait for each other would never let go of the machine otherwise.
+    /// Like all else. Programs whose threads spin while they wait for each other would never let go
+    /// of the machine otherwise.
     Usual,
 }
 
@@ -45,12 +47,13 @@ pub(super) enum Priority {
 pub(super) enum StartError {
     /// Its files can't be written.
     Write(io::Error),
-    /// It ended, or was never there; the last that it said.
+    /// It ended, or was never there; the last line that it printed.
     Ended(String),
 }
 
 impl Process {
-    /// Starts it in the calling thread's namespace. What it says for people is kept in `folder`, which is its own.
+    /// Starts it in the calling thread's namespace. What it says for people is kept in `folder`,
+    /// which is its own.
     pub(super) fn start(
         program: &str,
         mut command: Command,
@@ -89,8 +92,8 @@ impl Process {
                 return Err(StartError::Ended(self.last_line()));
             }
             if begun.elapsed() > patience {
-                let said = self.last_line();
-                let deaf = format!("it does not listen within {patience:?}: {said}");
+                let line = self.last_line();
+                let deaf = format!("it does not listen within {patience:?}: {line}");
                 return Err(StartError::Ended(deaf));
             }
             thread::sleep(LOOK);
@@ -107,11 +110,11 @@ impl Process {
         !matches!(self.child.try_wait(), Ok(None))
     }
 
-    /// The last that it said.
+    /// The last line that it printed.
     pub(super) fn last_line(&self) -> String {
-        let said = fs::read(&self.log).unwrap_or_default();
-        let said = String::from_utf8_lossy(&said);
-        let line = said.lines().rfind(|line| !line.trim().is_empty());
+        let output = fs::read(&self.log).unwrap_or_default();
+        let output = String::from_utf8_lossy(&output);
+        let line = output.lines().rfind(|line| !line.trim().is_empty());
         line.unwrap_or("it said nothing").trim().to_owned()
     }
 }
@@ -120,8 +123,9 @@ impl Drop for Process {
     fn drop(&mut self) {
         // It may have ended already.
         let _ = self.child.kill();
-        // The kernel spins in `wait` while one of its threads still leaves /proc. Virtual time would stand still
-        // then, and with it what lets that thread run; time passes here only after all threads are gone.
+        // The kernel spins in `wait` while one of its threads still leaves /proc. Virtual time
+        // would stand still then, and with it what lets that thread run; time passes here only
+        // after all threads are gone.
         thread::sleep(LOOK);
         let _ = self.child.wait();
     }

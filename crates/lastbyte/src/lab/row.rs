@@ -43,17 +43,17 @@ pub(super) fn exchange_of(finished: &EndedConnection) -> Exchange {
     }
 }
 
-/// What the observer read of a connection whose client gave up. Its server is OpenSSL, which begins a record for each
-/// message.
+/// What the observer read of a connection whose client gave up. Its server is OpenSSL, which begins
+/// a record for each message.
 pub(super) fn failed_attempt(observer: &Observer, keys: &KeyLog) -> FailedAttempt {
-    let seen = observer.observe(keys);
+    let observation = observer.observe(keys);
     let sent_by = |sender: Side| {
-        let flights = seen.flights.iter();
+        let flights = observation.flights.iter();
         flights.filter(move |flight| flight.sender == sender)
     };
     let hello = sent_by(Side::Client).next();
     let alert = sent_by(Side::Client).skip(1);
-    let bytes = |message| seen.bytes(message).unwrap_or(0);
+    let bytes = |message| observation.bytes(message).unwrap_or(0);
     let records = [
         RECORD_HEADER + bytes(Message::ServerHello),
         CHANGE_CIPHER_SPEC,
@@ -72,14 +72,14 @@ pub(super) fn failed_attempt(observer: &Observer, keys: &KeyLog) -> FailedAttemp
 
 /// What the observer read of a connection's handshake. Without an MSS, segments are not counted.
 pub fn exchange(observer: &Observer, keys: &KeyLog, mss: Option<u32>) -> Exchange {
-    let seen = observer.observe(keys);
-    let mut flights = seen.flights.iter().peekable();
+    let observation = observer.observe(keys);
+    let mut flights = observation.flights.iter().peekable();
     let mut next = |sender| {
         let flight = flights.next_if(|flight| flight.sender == sender);
         flight.map(|flight| flight.wire_bytes as u32)
     };
     let client_hello = next(Side::Client);
-    let [hello_retry, second_hello] = match seen.bytes(Message::HelloRetryRequest) {
+    let [hello_retry, second_hello] = match observation.bytes(Message::HelloRetryRequest) {
         Some(_) => [next(Side::Server), next(Side::Client)],
         None => [None, None],
     };
@@ -88,7 +88,7 @@ pub fn exchange(observer: &Observer, keys: &KeyLog, mss: Option<u32>) -> Exchang
         rest.map(|flight| flight.wire_bytes as u32)
             .reduce(|one, other| one + other)
     };
-    let mut handshake = Handshake::of(seen.messages);
+    let mut handshake = Handshake::of(observation.messages);
     handshake.see_all([
         (HandshakeFlight::ClientHello, client_hello),
         (HandshakeFlight::HelloRetryRequest, hello_retry),
@@ -104,41 +104,51 @@ pub fn exchange(observer: &Observer, keys: &KeyLog, mss: Option<u32>) -> Exchang
                 .map(|(mss, bytes)| bytes.div_ceil(mss)),
         }),
         handshake,
-        negotiated: negotiated(&seen),
+        negotiated: negotiated(&observation),
         ..Exchange::default()
     }
 }
 
-fn negotiated(seen: &Observation) -> Negotiated {
-    let certificates = u32::try_from(seen.certificates.len()).unwrap_or(u32::MAX);
+fn negotiated(observation: &Observation) -> Negotiated {
+    let certificates = u32::try_from(observation.certificates.len()).unwrap_or(u32::MAX);
     Negotiated {
-        group: seen.group,
-        cipher_suite: seen.cipher_suite,
-        signature: seen.signature,
-        client_signature: seen.client_signature,
+        group: observation.group,
+        cipher_suite: observation.cipher_suite,
+        signature: observation.signature,
+        client_signature: observation.client_signature,
         certificates: Some(certificates).filter(|count| *count > 0),
-        compression: compression(seen.certificate_compression, seen.uncompressed_certificate),
-        client_compression: compression(
-            seen.client_certificate_compression,
-            seen.uncompressed_client_certificate,
+        compression: compression(
+            observation.certificate_compression,
+            observation.uncompressed_certificate,
         ),
-        resumption: match seen.resumed {
+        client_compression: compression(
+            observation.client_certificate_compression,
+            observation.uncompressed_client_certificate,
+        ),
+        resumption: match observation.resumed {
             Some(true) => Resumption::Resumed,
             _ => Resumption::Full,
         },
-        hello_digest: match (seen.offered_certificates, seen.answered_certificates) {
+        hello_digest: match (
+            observation.offered_certificates,
+            observation.answered_certificates,
+        ) {
             (None, None) => HelloDigest::None,
             (Some(_), None) => HelloDigest::Offered,
             (offered, answered) if offered == answered => HelloDigest::Echoed,
             _ => HelloDigest::Contradicted,
         },
-        signal: match (&seen.named_anchors, seen.is_anchored, seen.suppresses_cas) {
+        signal: match (
+            &observation.named_anchors,
+            observation.is_anchored,
+            observation.suppresses_cas,
+        ) {
             (Some(_), true, _) => ChainSignal::Anchored,
             (Some(_), false, _) => ChainSignal::TrustAnchors,
             (None, _, true) => ChainSignal::TlsFlags,
             (None, _, false) => ChainSignal::None,
         },
-        early_data: match seen.early_data {
+        early_data: match observation.early_data {
             observer::EarlyData::NotOffered => EarlyData::None,
             observer::EarlyData::Offered => EarlyData::Refused,
             observer::EarlyData::Accepted => EarlyData::Accepted,

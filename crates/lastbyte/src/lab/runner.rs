@@ -16,7 +16,7 @@ use std::thread;
 use std::time::Duration;
 
 use self::agenda::{Agenda, Stage, Turn};
-use super::inspection::{Asked, Inspection, Seen, Whose};
+use super::inspection::{Inspection, ObservedBlock, Retention, Whose};
 use super::lock::lock;
 use super::{LabError, PreparedArm};
 use crate::results::{
@@ -36,7 +36,8 @@ pub trait Engine: Sync {
     /// One line with what it can't do, and the hint.
     fn check(&self, study: &Study) -> Result<(), String>;
 
-    /// Has this machine have what a study needs besides: other people's programs, and room for them.
+    /// Has this machine have what a study needs besides: other people's programs, and room for
+    /// them.
     ///
     /// # Errors
     ///
@@ -206,9 +207,9 @@ impl Runner<'_> {
         blocks.iter().map(|id| expected.of(self, *id)).sum()
     }
 
-    /// Measures `blocks` in their order, and keeps the part of each in `folder`. Those of a cell that is
-    /// measured until it is precise enough have their turn when they are needed; what it has besides them
-    /// is finished.
+    /// Measures `blocks` in their order, and keeps the part of each in `folder`. Those of a cell
+    /// that is measured until it is precise enough have their turn when they are needed; what it
+    /// has besides them is finished.
     ///
     /// # Errors
     ///
@@ -251,7 +252,7 @@ impl Runner<'_> {
 
     /// Has one turn after the other until there are no more, or the run ends.
     fn work(&self, shared: &Shared, expected: &Expected, folder: &Folder) {
-        let _told = TellsPanic(shared);
+        let _guard = TellsPanic(shared);
         while let Some(turn) = self.next(shared) {
             let passed = match turn {
                 Turn::Block(id) => self.measure_and_tell(id, shared, expected, folder),
@@ -420,7 +421,7 @@ impl Runner<'_> {
 
 impl Job<'_> {
     /// Keeps what was seen of it besides its rows, if anything was to be kept.
-    pub(super) fn keep(&self, seen: Seen) {
+    pub(super) fn keep(&self, observed: ObservedBlock) {
         if let Some(inspection) = self.inspection {
             let block = Whose {
                 study: self.study,
@@ -429,16 +430,16 @@ impl Job<'_> {
                 cell: self.cell,
                 arm: &self.arm.arm.label,
             };
-            inspection.keep(&block, seen);
+            inspection.keep(&block, observed);
         }
     }
 
-    /// Keeps what browsers told of its loads.
+    /// Keeps what browsers reported of its loads.
     pub(super) fn write_loads(&self, loads: &[Loaded]) -> io::Result<()> {
         lastbyte_files::write(&self.loads_file()?, &serde_json::to_vec(loads)?)
     }
 
-    /// Keeps what browsers told of its loads, which a guest has left in a file.
+    /// Keeps what browsers reported of its loads, which a guest has left in a file.
     pub(super) fn keep_loads(&self, left: &Path) -> io::Result<()> {
         fs::rename(left, self.loads_file()?)
     }
@@ -455,10 +456,10 @@ impl Job<'_> {
     }
 
     /// What is to be kept of it besides its part.
-    pub(super) fn asked(&self) -> Asked {
+    pub(super) fn retention(&self) -> Retention {
         let inspection = self.inspection;
-        inspection.map_or_else(Asked::default, |inspection| {
-            inspection.asked(&self.connections)
+        inspection.map_or_else(Retention::default, |inspection| {
+            inspection.retention(&self.connections)
         })
     }
 
@@ -584,20 +585,21 @@ impl Shard {
 pub struct AssignedShard {
     /// Which.
     pub shard: Shard,
-    /// What said so: `SLURM_ARRAY_TASK_ID=2 and SLURM_ARRAY_TASK_COUNT=4 say`.
+    /// What gives them: `SLURM_ARRAY_TASK_ID=2 and SLURM_ARRAY_TASK_COUNT=4 say`.
     pub by: String,
 }
 
 impl Shard {
-    /// The one that a batch system has given to this process: a task of a Slurm array, whichever numbers that has, or a
-    /// pod of an indexed Job of Kubernetes, which does not say how many there are: `LASTBYTE_SHARDS` does. Where that is
-    /// set for an array, its tasks are the shards of their numbers, so that some of them can be had again. Where it is
-    /// not, an array of a list of numbers is no order of shards.
+    /// The one that a batch system has given to this process: a task of a Slurm array, whichever
+    /// numbers that has, or a pod of an indexed Job of Kubernetes, which does not say how many
+    /// there are: `LASTBYTE_SHARDS` does. Where that is set for an array, its tasks are the shards
+    /// of their numbers, so that some of them can be had again. Where it is not, an array of a list
+    /// of numbers is no order of shards.
     ///
     /// # Errors
     ///
-    /// When no batch system says it, two say different things, or what one says makes no sense, in one line with the
-    /// hint.
+    /// When no batch system says it, two say different things, or what one says makes no sense, in
+    /// one line with the hint.
     pub fn from_environment(get: impl Fn(&str) -> Option<String>) -> Result<AssignedShard, String> {
         let mut read = Vec::new();
         let mut number = |name: &str| -> Result<Option<u32>, String> {
@@ -626,7 +628,8 @@ impl Shard {
                     let past = task.checked_sub(first)?;
                     Some((past / step, past % step))
                 };
-                // A list of numbers leaves some out, or is of other steps. What ends a range need not be a task.
+                // A list of numbers leaves some out, or is of other steps. What ends a range need
+                // not be a task.
                 let is_range = last.is_none_or(|last| {
                     place(last).and_then(|(steps, _)| steps.checked_add(1)) == Some(of)
                 });

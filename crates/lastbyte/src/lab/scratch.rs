@@ -1,8 +1,8 @@
 //! Folders that are of use to one process only, and gone with it.
 //!
-//! A process that is killed can't take its folders away, so the next one does. A folder's process holds a lock on it,
-//! which the kernel gives up however that ends, and in whatever container: process ids come again, and mean nothing
-//! elsewhere.
+//! A process that is killed can't take its folders away, so the next one does. A folder's process
+//! holds a lock on it, which the kernel gives up however that ends, and in whatever container:
+//! process ids come again, and mean nothing elsewhere.
 
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io;
@@ -33,7 +33,8 @@ pub(super) struct Scratch {
 }
 
 impl Scratch {
-    /// Makes one in `parent`; the first one of this process removes those of processes that were killed.
+    /// Makes one in `parent`; the first one of this process removes those of processes that were
+    /// killed.
     ///
     /// # Errors
     ///
@@ -69,13 +70,14 @@ impl Scratch {
 
 fn sweep_once(parent: &Path) {
     let mut swept = SWEPT.lock().unwrap_or_else(PoisonError::into_inner);
-    if !swept.iter().any(|known| known == parent) {
+    if !swept.iter().any(|other| other == parent) {
         swept.push(parent.to_owned());
         sweep(parent, OLD);
     }
 }
 
-/// Removes the folders of processes that were killed. What can't be removed is no concern of this process.
+/// Removes the folders of processes that were killed. What can't be removed is no concern of this
+/// process.
 fn sweep(parent: &Path, old: Duration) {
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
         let name = entry.file_name();

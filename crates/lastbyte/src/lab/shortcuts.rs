@@ -12,7 +12,8 @@ use crate::study::{
     Arm, Buffers, Cell, CpuTime, Emulation, EngineName, Experiment, Flush, ReceiveBuffer, Writes,
 };
 
-/// Whether guests and endpoints in virtual time take the ways round system calls that they have. No row may tell which.
+/// Whether guests and endpoints in virtual time take the ways round system calls that they have. No
+/// row may tell which.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Shortcuts {
     /// As fast as it goes.
@@ -36,14 +37,16 @@ pub(crate) enum WakePolicy {
     Progress,
 }
 
-/// What a client may receive on a connection, besides its handshake, and be woken by low-water marks.
+/// What a client may receive on a connection, besides its handshake, and be woken by low-water
+/// marks.
 const SHORT: Bytes = Bytes(208 << 10);
 
 impl Shortcuts {
-    /// The cell of an experiment as a guest sets it up. Where arithmetic has each packet leave and arrive in the same
-    /// nanosecond with large buffers as with Linux's own, hosts have large ones, with which clients can be woken by
-    /// low-water marks. It walks neither through what computing takes in the clock, nor through the emulator in user
-    /// space, whose own time depends on how often a client runs.
+    /// The cell of an experiment as a guest sets it up. Where arithmetic has each packet leave and
+    /// arrive in the same nanosecond with large buffers as with Linux's own, hosts have large ones,
+    /// with which clients can be woken by low-water marks. It walks neither through what computing
+    /// takes in the clock, nor through the emulator in user space, whose own time depends on how
+    /// often a client runs.
     pub(crate) fn set_up<'c>(
         self,
         arm: &Arm,
@@ -62,9 +65,10 @@ impl Shortcuts {
         let mut large = cell.as_ref().clone();
         large.hosts.buffers = Buffers::Large;
         let gains = self.wakes(arm, &large) == WakePolicy::Progress;
-        match gains && buffers_change_nothing(arm, &cell) {
-            true => Cow::Owned(large),
-            false => cell,
+        if gains && buffers_change_nothing(arm, &cell) {
+            Cow::Owned(large)
+        } else {
+            cell
         }
     }
 
@@ -93,8 +97,8 @@ impl Shortcuts {
         }
     }
 
-    /// What a socket is expected to have, where an event says this: read is until there is no more, or until
-    /// it must be so.
+    /// What a socket is expected to have, where an event says this: read is until there is no more,
+    /// or until it must be so.
     pub(crate) fn input(self, input: Input) -> Input {
         match self {
             Shortcuts::Taken => input,
@@ -102,8 +106,9 @@ impl Shortcuts {
         }
     }
 
-    /// Where a guest runs, if that is one CPU. Its kernel and its processes take turns, one of them at a time: to wake one
-    /// on another CPU, at each of their system calls, takes longer than to go on with it on the same.
+    /// Where a guest runs, if that is one CPU. Its kernel and its processes take turns, one of them
+    /// at a time: to wake one on another CPU, at each of their system calls, takes longer than to
+    /// go on with it on the same.
     pub(super) fn core(self) -> Option<Core> {
         match self {
             Shortcuts::Taken => cores::take_free_core(),
@@ -111,8 +116,8 @@ impl Shortcuts {
         }
     }
 
-    /// The timer that is set, if that is known without asking.
-    pub(crate) fn known<T>(self, alarm: Option<T>) -> Option<T> {
+    /// The timer that was set last, if the kernel need not be asked for it.
+    pub(crate) fn remembered<T>(self, alarm: Option<T>) -> Option<T> {
         alarm.filter(|_| self == Shortcuts::Taken)
     }
 }

@@ -35,9 +35,9 @@ const DEVICE: &str = "lastbyte0";
 /// losing packets is the link's business.
 const DEVICE_QUEUE: u32 = 10_000;
 
-/// TCP settings of both namespaces besides those of [`Hosts`]: Linux's own defaults, written out so that a
-/// tuned host doesn't bend a result, and the metrics cache off, which would carry state from one connection to
-/// the next.
+/// TCP settings of both namespaces besides those of [`Hosts`]: Linux's own defaults, written out so
+/// that a tuned host doesn't bend a result, and the metrics cache off, which would carry state from
+/// one connection to the next.
 pub(crate) const SYSCTLS: &[(&str, &str)] = &[
     ("net/ipv6/conf/all/disable_ipv6", "1"),
     ("net/ipv6/conf/default/disable_ipv6", "1"),
@@ -111,19 +111,21 @@ impl Surroundings {
 /// Whose sockets hosts have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sockets {
-    /// Ours, each of which is told what controls its congestion.
+    /// Ours, each of which is set to its congestion control.
     Ours,
-    /// Programs', too, which ask for nothing: their routes say it. No namespace but the first may have another default than those
-    /// algorithms that are free for all (`tcp_allowed_congestion_control`).
+    /// Programs', too, which ask for nothing: their routes say it. No namespace but the first may
+    /// have another default than those algorithms that are free for all
+    /// (`tcp_allowed_congestion_control`).
     OfPrograms,
 }
 
 impl Sockets {
     /// Those of transfers that this server answers.
     pub(crate) fn of(server: Server) -> Sockets {
-        match server.is_foreign() {
-            true => Sockets::OfPrograms,
-            false => Sockets::Ours,
+        if server.is_foreign() {
+            Sockets::OfPrograms
+        } else {
+            Sockets::Ours
         }
     }
 }
@@ -171,7 +173,8 @@ impl Host {
         .map_err(|_| LabError::Crashed("setting up a namespace"))?
     }
 
-    /// Has programs' connections to `peer` come from another address of this host, whose namespace the calling thread is in.
+    /// Has programs' connections to `peer` come from another address of this host, whose namespace
+    /// the calling thread is in.
     pub(crate) fn leave_from(address: Ipv4Addr, peer: Prefix, cell: &Cell) -> io::Result<()> {
         let metrics = metrics(cell.client_initcwnd, cell, Sockets::OfPrograms);
         Netlink::open()?.add_route(interface(DEVICE)?, peer, address, metrics)

@@ -27,13 +27,13 @@ use nix::unistd::Pid;
 use super::calibration::Calibration;
 use super::cores::available_cpus;
 use super::guest::{self, GuestJob, Provenance};
-use super::inspection::Seen;
+use super::inspection::ObservedBlock;
 use super::lock::lock;
 use super::runner::{BlockError, Engine, Job};
 use super::scratch::Scratch;
 use super::shortcuts::Shortcuts;
 use super::trial::try_handshake;
-use super::{Ending, Grants, LabError, PageError, PreparedArm, SHARED_MEMORY, boot, pages};
+use super::{Ending, Grants, LabError, PageError, PreparedArm, SHARED_MEMORY, boot, programs};
 use crate::kernel::Kernel;
 use crate::results::{Beside, CpuCosts, Environment, KERNEL_SOURCE};
 use crate::study::{
@@ -66,7 +66,7 @@ const PLACES: &str = "/tmp";
 const INIT_LINK: &str = "init";
 const JOB_LINK: &str = "job";
 /// Lines of the console that are kept to tell why a guest died.
-const KEPT_LINES: usize = 100;
+const RETAINED_LINES: usize = 100;
 
 /// What this machine grants guests, each of which may use 256 MB.
 ///
@@ -91,7 +91,7 @@ pub struct VirtualEngine {
     /// By arm and the way its connections begin, of what was calibrated.
     costs: Mutex<HashMap<(String, &'static str), CpuCosts>>,
     /// Servers that are not ours, and browsers.
-    programs: pages::Finder,
+    programs: programs::Finder,
 }
 
 impl VirtualEngine {
@@ -121,7 +121,7 @@ impl VirtualEngine {
             memory: MEMORY,
             shortcuts: Shortcuts::default(),
             costs: Mutex::default(),
-            programs: pages::Finder::default(),
+            programs: programs::Finder::default(),
         }
     }
 
@@ -137,7 +137,8 @@ impl VirtualEngine {
         Self { shortcuts, ..self }
     }
 
-    /// Has arms' chains there instead. The path of its folder is absolute: guests are given a link to it.
+    /// Has arms' chains there instead. The path of its folder is absolute: guests are given a link
+    /// to it.
     #[must_use]
     pub fn with_chains(self, chains: Store) -> Self {
         Self { chains, ..self }
@@ -180,12 +181,12 @@ impl VirtualEngine {
         memories.max().unwrap_or(self.memory)
     }
 
-    /// What an arm costs. Workers wait for each other: the first one measures, alone, and all blocks of a sample have
-    /// the same costs.
+    /// What an arm costs. Workers wait for each other: the first one measures, alone, and all
+    /// blocks of a sample have the same costs.
     fn calibrated(&self, arm: &PreparedArm) -> Result<CpuCosts, BlockError> {
-        let mut known = lock(&self.costs);
+        let mut costs = lock(&self.costs);
         Ok(
-            match known.entry((arm.arm.label.clone(), arm.arm.resumption.name())) {
+            match costs.entry((arm.arm.label.clone(), arm.arm.resumption.name())) {
                 Entry::Occupied(costs) => *costs.get(),
                 Entry::Vacant(unknown) => {
                     let calibration = Calibration::load_or_measure(arm, &self.cache);
@@ -251,7 +252,7 @@ impl VirtualEngine {
         }
         let write = || -> io::Result<()> {
             fs::write(folder.join(guest::JOB), serde_json::to_vec(&guest_job)?)?;
-            fs::write(folder.join(guest::ASKED), job.asked().to_bytes())?;
+            fs::write(folder.join(guest::RETENTION), job.retention().to_bytes())?;
             fs::write(
                 folder.join(guest::PROVENANCE),
                 serde_json::to_vec(&provenance)?,
@@ -261,8 +262,8 @@ impl VirtualEngine {
         write().map_err(BlockError::Write)
     }
 
-    /// A folder whose path is as long as any other's and has no blanks, with links to this program and
-    /// the job's folder.
+    /// A folder whose path is as long as any other's and has no blanks, with links to this program
+    /// and the job's folder.
     fn place(&self, folder: &Path) -> io::Result<Scratch> {
         let place = Scratch::new_in(Path::new(PLACES))?;
         symlink(&self.program, place.path().join(INIT_LINK))?;
@@ -302,8 +303,8 @@ impl VirtualEngine {
         }
     }
 
-    /// Starts a guest. `place` has links to this program and to the job's folder: the guest sees paths of one length,
-    /// wherever they lead.
+    /// Starts a guest. `place` has links to this program and to the job's folder: the guest sees
+    /// paths of one length, wherever they lead.
     fn boot(&self, boot: &Boot, place: &Path) -> io::Result<Child> {
         let &Boot {
             wall_clock,
@@ -365,7 +366,7 @@ impl VirtualEngine {
         drop(sender);
 
         let mut console = VecDeque::new();
-        let mut said = None;
+        let mut reported = None;
         let mut sign = Instant::now();
         let cut_short = loop {
             if interrupt.load(Ordering::Relaxed) {
@@ -377,13 +378,13 @@ impl VirtualEngine {
                     let word = line.trim().strip_prefix(guest::PREFIX).map(str::trim);
                     match word.map(|word| word.split_once(' ').unwrap_or((word, ""))) {
                         Some((guest::ALIVE, _)) => {}
-                        Some((guest::DONE, _)) => said = Some(Fate::Done),
+                        Some((guest::DONE, _)) => reported = Some(Fate::Done),
                         Some((guest::FAILED, reason)) => {
-                            said = Some(Fate::Failed(reason.to_owned()));
+                            reported = Some(Fate::Failed(reason.to_owned()));
                         }
                         _ => {
                             console.push_back(line);
-                            if console.len() > KEPT_LINES {
+                            if console.len() > RETAINED_LINES {
                                 console.pop_front();
                             }
                         }
@@ -408,7 +409,7 @@ impl VirtualEngine {
         }
         let status = child.wait()?;
         Ok(cut_short
-            .or(said)
+            .or(reported)
             .unwrap_or_else(|| Fate::Failed(death(status, console.make_contiguous(), memory))))
     }
 }
@@ -473,25 +474,21 @@ impl Engine for VirtualEngine {
     }
 
     fn block_size(&self, study: &Study) -> u32 {
-        match study.has_pages() {
-            true => PAGE_BLOCK,
-            false => BLOCK,
-        }
+        if study.has_pages() { PAGE_BLOCK } else { BLOCK }
     }
 
-    /// Guests have one processor each, of those that this process may use and, in a container, has its share of; those with
-    /// other people's programs only as far as there is memory for them.
+    /// Guests have one processor each, of those that this process may use and, in a container, has
+    /// its share of; those with other people's programs only as far as there is memory for them.
     fn workers(&self, study: &Study) -> usize {
         let share = thread::available_parallelism().map_or(1, NonZero::get);
         let processors = available_cpus().len().clamp(1, share);
-        match study.has_foreign_servers() {
-            true => {
-                let each = self.memory_for(study);
-                // Where there is too little for one, that was told.
-                let room = boot::room(each).unwrap_or(each);
-                boot::at_once(processors, room, each)
-            }
-            false => processors,
+        if study.has_foreign_servers() {
+            let each = self.memory_for(study);
+            // Where there is too little for one, that was reported.
+            let room = boot::room(each).unwrap_or(each);
+            boot::at_once(processors, room, each)
+        } else {
+            processors
         }
     }
 
@@ -523,8 +520,8 @@ impl Engine for VirtualEngine {
         let mut valid_from = job.arm.valid_from();
         if job.cell.page.is_some() {
             // A guest can only read chains: they are made here.
-            let origins = pages::origins(job.arm, job.cell, &self.chains)?;
-            valid_from = valid_from.max(pages::valid_from(&origins));
+            let origins = programs::origins(job.arm, job.cell, &self.chains)?;
+            valid_from = valid_from.max(programs::valid_from(&origins));
         }
         let wall_clock = valid_from.saturating_add(Duration::from_secs(60));
         let seed = job.experiment.seed.part("guest").0 ^ u64::from(job.connections.start);
@@ -552,8 +549,8 @@ impl Engine for VirtualEngine {
                 None => Err(BlockError::Failed(reason)),
             },
             Fate::Done => {
-                if !job.asked().is_nothing() {
-                    job.keep(seen(&folder).map_err(BlockError::Write)?);
+                if !job.retention().is_nothing() {
+                    job.keep(read_observed(&folder).map_err(BlockError::Write)?);
                 }
                 if job.cell.page.is_some() {
                     (job.keep_loads(&folder.join(guest::LOADS))).map_err(BlockError::Write)?;
@@ -603,7 +600,8 @@ fn check_draws(experiment: &Experiment) -> Result<(), String> {
     Ok(())
 }
 
-/// A study of nothing but the sample of a job, with the names that its arm and its link have by themselves.
+/// A study of nothing but the sample of a job, with the names that its arm and its link have by
+/// themselves.
 fn alone(job: &Job<'_>) -> Study {
     let mut arm = job.arm.arm.clone();
     arm.name.clone_from(&arm.label);
@@ -616,8 +614,8 @@ fn alone(job: &Job<'_>) -> Study {
     let experiment = Experiment {
         arms: vec![arm],
         cells: vec![cell],
-        // What is told beside is none of the guest's business, and our own ends have no profile: its texts must be as long
-        // without them.
+        // What is reported beside is none of the guest's business, and our own ends have no
+        // profile: its texts must be as long without them.
         cpu: job.experiment.cpu.in_clock_of(job.arm.arm.server),
         ..job.experiment.clone()
     };
@@ -632,7 +630,8 @@ fn alone(job: &Job<'_>) -> Study {
     }
 }
 
-/// A study with the draws of a job's connections in place of what they are drawn from: a guest needs no more.
+/// A study with the draws of a job's connections in place of what they are drawn from: a guest
+/// needs no more.
 fn listing(job: &Job<'_>, mut study: Study) -> Study {
     let Some(population) = &job.cell.population else {
         return study;
@@ -663,12 +662,12 @@ struct Boot {
 /// Whose counter the programs of a guest read (`rdtsc`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Counter {
-    /// The processor's. AWS-LC, of s2n-tls, reads it thousands of times as it begins, for randomness, and nothing else
-    /// here does.
+    /// The processor's. AWS-LC, of s2n-tls, reads it thousands of times as it begins, for
+    /// randomness, and nothing else here does.
     Host,
-    /// One of virtual time, each read of which stops the program: browsers note it, and allocate by what they have noted.
-    /// OpenSSL mixes it into its random numbers, of which Node.js seeds its hash tables, and these decide which pages it
-    /// touches.
+    /// One of virtual time, each read of which stops the program: browsers note it, and allocate by
+    /// what they have noted. OpenSSL mixes it into its random numbers, of which Node.js seeds its
+    /// hash tables, and these decide which pages it touches.
     Guest,
 }
 
@@ -721,11 +720,11 @@ fn names_files(experiment: &Experiment) -> bool {
 }
 
 /// What a guest has left besides its part.
-fn seen(folder: &Path) -> io::Result<Seen> {
-    let seen = fs::read(folder.join(guest::SEEN))?;
-    Ok(Seen {
+fn read_observed(folder: &Path) -> io::Result<ObservedBlock> {
+    let observed = fs::read(folder.join(guest::OBSERVED))?;
+    Ok(ObservedBlock {
         notes: fs::read(folder.join(guest::NOTES))?,
-        ..serde_json::from_slice(&seen)?
+        ..serde_json::from_slice(&observed)?
     })
 }
 
@@ -740,29 +739,29 @@ impl Drop for Removed<'_> {
 
 /// Why a guest died without a word.
 fn death(status: ExitStatus, console: &[String], memory: Bytes) -> String {
-    let said = |what: &str| console.iter().find(|line| line.contains(what));
+    let line_with = |what: &str| console.iter().find(|line| line.contains(what));
     // The kernel says the first, the standard library the second.
-    if said("Out of memory")
-        .or(said("memory allocation of"))
+    if line_with("Out of memory")
+        .or(line_with("memory allocation of"))
         .is_some()
     {
         return "its guest ran out of memory".to_owned();
     }
     // SIGBUS: a page of the guest's memory, which is a file, can't be had.
-    if status.signal() == Some(7) || said("Bus error").is_some() {
+    if status.signal() == Some(7) || line_with("Bus error").is_some() {
         return format!(
             "its guest could not get memory: free some, or make {SHARED_MEMORY} larger (it uses up to {} MB for each \
              processor)",
             memory.0 >> 20
         );
     }
-    if let Some(panic) = said("panicked at") {
+    if let Some(panic) = line_with("panicked at") {
         return format!(
             "Lastbyte panicked in its guest, please report it: {}",
             panic.trim()
         );
     }
-    if let Some(panic) = said("Kernel panic") {
+    if let Some(panic) = line_with("Kernel panic") {
         let panic = panic
             .split_once("Kernel panic")
             .map_or("", |(_, rest)| rest);

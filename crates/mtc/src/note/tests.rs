@@ -20,9 +20,10 @@ impl Cosigner for Echo {
 
 impl CheckCosignature for Echo {
     fn check(&self, message: &[u8], signature: &[u8]) -> Signature {
-        match message == signature {
-            true => Signature::Good,
-            false => Signature::Bad,
+        if message == signature {
+            Signature::Good
+        } else {
+            Signature::Bad
         }
     }
 }

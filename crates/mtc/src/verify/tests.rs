@@ -34,9 +34,10 @@ impl Cosigner for Toy {
 
 impl CheckCosignature for Toy {
     fn check(&self, message: &[u8], signature: &[u8]) -> Signature {
-        match toy_signature(&self.0, message) == signature {
-            true => Signature::Good,
-            false => Signature::Bad,
+        if toy_signature(&self.0, message) == signature {
+            Signature::Good
+        } else {
+            Signature::Bad
         }
     }
 }

@@ -10,11 +10,13 @@ use super::codec::Codec;
 use super::load::Load;
 use super::record::{Document, Frames, Record, Tasks, WRONG_STATUS};
 
-/// A Chromium, as who holds its debugging pipe sees it: what to write, and what comes of what was read.
+/// A Chromium, as who holds its debugging pipe sees it: what to write, and what comes of what was
+/// read.
 ///
-/// It owns no pipe and reads no clock. Whoever does writes [`Browser::outgoing`], hands what was read to [`Browser::receive`] with the time on
-/// any clock that goes forward, calls [`Browser::tick`] when [`Browser::wake`] is there, and [`Browser::closed`] when
-/// the pipe is; until [`Browser::outcome`] is something. Then the browser takes the next visit.
+/// It owns no pipe and reads no clock. Whoever does writes [`Browser::outgoing`], hands what was
+/// read to [`Browser::receive`] with the time on any clock that goes forward, calls
+/// [`Browser::tick`] when [`Browser::wake`] is there, and [`Browser::closed`] when the pipe is;
+/// until [`Browser::outcome`] is something. Then the browser takes the next visit.
 #[derive(Debug, Default)]
 pub struct Browser {
     codec: Codec,
@@ -38,11 +40,13 @@ pub struct Visit {
     pub frames: Frames,
     /// Whether what the page computes is wanted.
     pub tasks: Tasks,
-    /// How many times longer each task of the page's takes than on this machine, from 1 on. The browser has the thread wait for that.
+    /// How many times longer each task of the page's takes than on this machine, from 1 on. The
+    /// browser has the thread wait for that.
     pub slowdown: u32,
     /// How long the page may take.
     pub timeout: Duration,
-    /// How long nothing has to happen after the `load` event until the page counts as done: a larger picture may still be painted.
+    /// How long nothing has to happen after the `load` event until the page counts as done: a
+    /// larger picture may still be painted.
     pub quiet: Duration,
     /// How long the browser may take for an answer of its own before it counts as hung.
     pub patience: Duration,
@@ -72,7 +76,7 @@ pub enum Failure {
     /// The browser does not answer.
     #[error("the browser hangs: no answer to {command} within {patience:?}")]
     Hung {
-        /// What it was told.
+        /// What it was sent.
         command: String,
         /// How long it had.
         patience: Duration,
@@ -80,7 +84,7 @@ pub enum Failure {
     /// The browser says no.
     #[error("the browser refuses {command}: {problem}")]
     Refused {
-        /// What it was told.
+        /// What it was sent.
         command: String,
         /// What it says.
         problem: String,
@@ -138,7 +142,7 @@ struct Visiting {
     visit: Visit,
     step: Step,
     /// What is open, and until when: commands by number.
-    asked: BTreeMap<u64, (&'static str, Duration)>,
+    pending: BTreeMap<u64, (&'static str, Duration)>,
     context: Option<String>,
     target: Option<String>,
     session: Option<String>,
@@ -198,7 +202,8 @@ impl Browser {
         self.visit.is_none() && self.broken.is_none()
     }
 
-    /// Begins a visit. What an earlier one came to must have been taken; one that is not over is forgotten.
+    /// Begins a visit. What an earlier one came to must have been taken; one that is not over is
+    /// forgotten.
     pub fn begin(&mut self, visit: Visit, now: Duration) {
         self.outcome = None;
         if let Some(broken) = &self.broken {
@@ -208,7 +213,7 @@ impl Browser {
         self.visit = Some(Visiting {
             visit,
             step: Step::Preparing,
-            asked: BTreeMap::new(),
+            pending: BTreeMap::new(),
             context: None,
             target: None,
             session: None,
@@ -235,7 +240,8 @@ impl Browser {
         matches!(step, Some(Step::Resting(_)))
     }
 
-    /// Whether the page of a visit that counts is being loaded: its `load` event was not told of yet.
+    /// Whether the page of a visit that counts is being loaded: its `load` event was not reported
+    /// yet.
     #[must_use]
     pub fn is_loading(&self) -> bool {
         let loading =
@@ -273,7 +279,7 @@ impl Browser {
     #[must_use]
     pub fn wake(&self) -> Option<Duration> {
         let visiting = self.visit.as_ref()?;
-        let answers = visiting.asked.values().map(|(_, until)| *until);
+        let answers = visiting.pending.values().map(|(_, until)| *until);
         let of_step = match visiting.step {
             Step::Loading | Step::Warming => visiting.is_loaded().then(|| visiting.quiet_at()),
             Step::Resting(until) => Some(until),
@@ -291,7 +297,7 @@ impl Browser {
         let Some(visiting) = &mut self.visit else {
             return;
         };
-        let late = visiting.asked.values().find(|(_, until)| *until <= now);
+        let late = visiting.pending.values().find(|(_, until)| *until <= now);
         if let Some((command, _)) = late {
             let failure = Failure::Hung {
                 command: (*command).to_owned(),
@@ -343,7 +349,7 @@ impl Browser {
         self.outgoing.push(0);
         if let Some(visiting) = &mut self.visit {
             let until = now.saturating_add(visiting.visit.patience);
-            visiting.asked.insert(self.last_id, (method, until));
+            visiting.pending.insert(self.last_id, (method, until));
         }
     }
 
@@ -361,7 +367,7 @@ impl Browser {
         let Some(visiting) = &mut self.visit else {
             return;
         };
-        let Some((command, _)) = visiting.asked.remove(&id) else {
+        let Some((command, _)) = visiting.pending.remove(&id) else {
             return;
         };
         if let Some(problem) = message["error"]["message"].as_str() {
@@ -459,9 +465,9 @@ impl Browser {
         let url = visiting.visit.url.clone();
         self.tell("Page.navigate", json!({ "url": url }), now);
         if let Some(visiting) = &mut self.visit {
-            visiting.asked.remove(&self.last_id);
+            visiting.pending.remove(&self.last_id);
             visiting
-                .asked
+                .pending
                 .insert(self.last_id, ("Page.navigate", Duration::MAX));
         }
     }
@@ -536,7 +542,7 @@ impl Browser {
                 // The end of the trace is no answer, but is awaited like one.
                 if let Some(visiting) = &mut self.visit {
                     let until = now.saturating_add(visiting.visit.patience);
-                    visiting.asked.insert(0, ("Tracing.end", until));
+                    visiting.pending.insert(0, ("Tracing.end", until));
                 }
             }
         }
@@ -581,7 +587,7 @@ impl Browser {
             return;
         };
         visiting.step = Step::Leaving;
-        visiting.asked.clear();
+        visiting.pending.clear();
         match visiting.context.clone() {
             None => self.left(),
             Some(context) => {

@@ -1,4 +1,4 @@
-//! How messages are told from each other on the pipe.
+//! How messages are delimited on the pipe.
 
 use thiserror::Error;
 
@@ -7,10 +7,11 @@ use thiserror::Error;
 pub struct Codec {
     buffer: Vec<u8>,
     /// Up to where no zero byte is.
-    seen: usize,
+    searched: usize,
 }
 
-/// The largest message. The browser's own limit for what it sends is 256 MiB; events of a page have some hundred KB.
+/// The largest message. The browser's own limit for what it sends is 256 MiB; events of a page have
+/// some hundred KB.
 pub const MOST_MESSAGE: usize = 64 << 20;
 
 /// A message that is larger than [`MOST_MESSAGE`].
@@ -30,21 +31,22 @@ impl Codec {
     ///
     /// If one gets too large. Nothing behind it can be read any more.
     pub fn pop(&mut self) -> Result<Option<Vec<u8>>, TooLarge> {
-        let fresh = self.buffer.get(self.seen..).unwrap_or_default();
+        let fresh = self.buffer.get(self.searched..).unwrap_or_default();
         match fresh.iter().position(|byte| *byte == 0) {
             Some(at) => {
-                let end = self.seen + at;
+                let end = self.searched + at;
                 let mut message: Vec<u8> = self.buffer.drain(..=end).collect();
                 message.pop();
-                self.seen = 0;
-                match message.len() > MOST_MESSAGE {
-                    true => Err(TooLarge),
-                    false => Ok(Some(message)),
+                self.searched = 0;
+                if message.len() > MOST_MESSAGE {
+                    Err(TooLarge)
+                } else {
+                    Ok(Some(message))
                 }
             }
             None if self.buffer.len() > MOST_MESSAGE => Err(TooLarge),
             None => {
-                self.seen = self.buffer.len();
+                self.searched = self.buffer.len();
                 Ok(None)
             }
         }

@@ -26,7 +26,7 @@ pub(super) struct Record {
     /// The page's own frame, and the document that is being loaded into it.
     frame: String,
     loader: String,
-    requests: Vec<Asked>,
+    requests: Vec<SentRequest>,
     /// The places of those that are not done, by the browser's name for them.
     open: BTreeMap<String, usize>,
     /// More than [`MOST`] requests were made.
@@ -55,7 +55,7 @@ struct Task {
 
 /// A request, with times of the browser's.
 #[derive(Debug)]
-struct Asked {
+struct SentRequest {
     id: String,
     url: String,
     kind: String,
@@ -130,7 +130,7 @@ impl Record {
     /// Takes an event of the page's session.
     pub(super) fn take(&mut self, method: &str, params: &Value) {
         match method {
-            "Network.requestWillBeSent" => self.asked(params),
+            "Network.requestWillBeSent" => self.requested(params),
             "Network.responseReceived" => {
                 if let Some(request) = self.open(params) {
                     request.kind = text(&params["type"]);
@@ -186,7 +186,7 @@ impl Record {
         }
     }
 
-    fn asked(&mut self, params: &Value) {
+    fn requested(&mut self, params: &Value) {
         let id = text(&params["requestId"]);
         let start = micros(&params["timestamp"]).unwrap_or(0);
         // The same request goes elsewhere.
@@ -211,7 +211,7 @@ impl Record {
             return;
         }
         self.open.insert(id.clone(), self.requests.len());
-        self.requests.push(Asked {
+        self.requests.push(SentRequest {
             id,
             url,
             kind: text(&params["type"]),
@@ -228,7 +228,7 @@ impl Record {
         });
     }
 
-    fn open(&mut self, params: &Value) -> Option<&mut Asked> {
+    fn open(&mut self, params: &Value) -> Option<&mut SentRequest> {
         let place = self.open.get(params["requestId"].as_str()?)?;
         self.requests.get_mut(*place)
     }
@@ -282,7 +282,8 @@ impl Record {
         }
     }
 
-    /// What the page's main thread had computed by a time of the browser's: of a task that goes on then, no more than it can have.
+    /// What the page's main thread had computed by a time of the browser's: of a task that goes on
+    /// then, no more than it can have.
     fn computed(&self, began: Micros, by: Micros) -> Duration {
         let of_page = (self.tasks.iter())
             .filter(|task| Some(task.thread) == self.thread && (began..by).contains(&task.began));
@@ -331,7 +332,7 @@ impl Record {
         }
     }
 
-    /// The load that it comes to, by a `browser`; none if the browser told no time of it.
+    /// The load that it comes to, by a `browser`; none if the browser reported no time of it.
     pub(super) fn load(self, browser: String, frames: Frames, tasks: Tasks) -> Option<Load> {
         let first = self.requests.iter().find(|one| one.id == self.loader)?;
         let mut all = self.requests.iter().rev();
@@ -371,7 +372,7 @@ impl Record {
             },
             connections: self.connections(since),
             requests: (self.requests.iter())
-                .map(|request| request.told(since))
+                .map(|request| request.to_request(since))
                 .collect(),
         })
     }
@@ -460,8 +461,8 @@ impl Timing {
     }
 }
 
-impl Asked {
-    fn told(&self, since: impl Fn(Micros) -> Duration + Copy) -> Request {
+impl SentRequest {
+    fn to_request(&self, since: impl Fn(Micros) -> Duration + Copy) -> Request {
         let answer = self.answer.as_ref();
         let timing = answer.and_then(|answer| answer.timing.as_ref());
         let timing = timing.filter(|_| self.source == Source::Network);

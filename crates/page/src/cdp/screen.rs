@@ -9,7 +9,8 @@ use zune_jpeg::JpegDecoder;
 
 use super::load::Frame;
 
-/// How often each value of each colour is on a screen, as parts of all its pixels. White is nothing, as on a blank page.
+/// How often each value of each colour is on a screen, as parts of all its pixels. White is
+/// nothing, as on a blank page.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Histogram([[f64; 256]; 3]);
 
@@ -50,14 +51,12 @@ impl Histogram {
         let pairs = || self.0.iter().flatten().zip(last.0.iter().flatten());
         let all: f64 = pairs().map(|(_, last)| last).sum();
         let there: f64 = pairs().map(|(now, last)| now.min(*last)).sum();
-        match all > 0.0 {
-            true => there / all,
-            false => 1.0,
-        }
+        if all > 0.0 { there / all } else { 1.0 }
     }
 }
 
-/// The frames of a load, from what was on the screen and when. The last one is the page as it is in the end.
+/// The frames of a load, from what was on the screen and when. The last one is the page as it is in
+/// the end.
 pub(super) fn frames(screens: &[(Duration, Histogram)]) -> Vec<Frame> {
     let Some((_, last)) = screens.last() else {
         return Vec::new();
@@ -69,8 +68,8 @@ pub(super) fn frames(screens: &[(Duration, Histogram)]) -> Vec<Frame> {
     screens.iter().map(frame).collect()
 }
 
-/// The Speed Index (WebPageTest's, by histograms of colours): how long each part of the screen does not look as in the end, on average.
-/// None without a frame.
+/// The Speed Index (WebPageTest's, by histograms of colours): how long each part of the screen does
+/// not look as in the end, on average. None without a frame.
 pub(super) fn speed_index(frames: &[Frame]) -> Option<Duration> {
     let mut sum = Duration::ZERO;
     let (mut before, mut progress) = (Duration::ZERO, 0.0);

@@ -17,7 +17,8 @@ use crate::page::{Kind, Observed, Page, PageError, Resource};
 
 mod observed;
 
-/// The largest HAR that is read. With the content of its responses, one of a usual page has some MB.
+/// The largest HAR that is read. With the content of its responses, one of a usual page has some
+/// MB.
 pub const MOST_BYTES: u64 = 64 << 20;
 
 /// A page, and what of the file is not in it.
@@ -118,7 +119,7 @@ struct Har<'a> {
 struct Log<'a> {
     #[serde(default, deserialize_with = "or_default")]
     pages: Vec<Recording>,
-    /// Each is read apart, so that what is wrong in one can be said of it.
+    /// Each is read apart, so that an error names the one that has it.
     #[serde(borrow)]
     entries: Vec<&'a RawValue>,
 }
@@ -131,29 +132,29 @@ struct Recording {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Entry {
-    #[serde(default, deserialize_with = "if_known")]
+    #[serde(default, deserialize_with = "if_valid")]
     pageref: Option<String>,
     started_date_time: String,
     /// Not everybody writes it; -1 is HAR's word for what is not known.
     time: Option<f64>,
-    request: Asked,
+    request: SentRequest,
     response: Answered,
     /// With comments, as HAR allows anywhere.
     #[serde(default, deserialize_with = "or_default")]
     timings: HashMap<String, Extra<f64>>,
-    #[serde(default, rename = "_initiator", deserialize_with = "if_known")]
+    #[serde(default, rename = "_initiator", deserialize_with = "if_valid")]
     initiator: Option<Initiator>,
-    #[serde(default, rename = "_priority", deserialize_with = "if_known")]
+    #[serde(default, rename = "_priority", deserialize_with = "if_valid")]
     priority: Option<String>,
-    #[serde(default, rename = "_resourceType", deserialize_with = "if_known")]
+    #[serde(default, rename = "_resourceType", deserialize_with = "if_valid")]
     resource_type: Option<String>,
-    /// What [`of_page`](super::of_page) writes of what times and priorities have said.
-    #[serde(default, rename = "_loading", deserialize_with = "if_known")]
+    /// What [`of_page`](super::of_page) writes of what times and priorities have shown.
+    #[serde(default, rename = "_loading", deserialize_with = "if_valid")]
     loading: Option<String>,
 }
 
 #[derive(Deserialize)]
-struct Asked {
+struct SentRequest {
     method: String,
     url: String,
     #[serde(default, deserialize_with = "or_default")]
@@ -195,29 +196,29 @@ struct Content {
     mime_type: String,
 }
 
-/// What HAR 1.2 leaves to whoever writes it: fields with `_` are nobody's standard, and readers are to ignore what they don't know
-/// of them.
+/// What HAR 1.2 leaves to whoever writes it: fields with `_` are nobody's standard, and readers are
+/// to ignore what they don't know of them.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Extra<T> {
-    Known(T),
-    Unknown(IgnoredAny),
+    Valid(T),
+    Other(IgnoredAny),
 }
 
 impl<T> Extra<T> {
-    fn known(self) -> Option<T> {
+    fn valid(self) -> Option<T> {
         match self {
-            Extra::Known(known) => Some(known),
-            Extra::Unknown(_) => None,
+            Extra::Valid(valid) => Some(valid),
+            Extra::Other(_) => None,
         }
     }
 }
 
 /// What has this form; none of another one.
-fn if_known<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+fn if_valid<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
     field: D,
 ) -> Result<Option<T>, D::Error> {
-    Ok(Extra::deserialize(field)?.known())
+    Ok(Extra::deserialize(field)?.valid())
 }
 
 /// What is not known is `null` for some.
@@ -229,7 +230,8 @@ where
     Ok(Option::deserialize(field)?.unwrap_or_default())
 }
 
-/// Bytes, where they are known: what is less than 0 is HAR's word for what is not, and so is `null`.
+/// Bytes, where they are known: what is less than 0 is HAR's word for what is not, and so is
+/// `null`.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "Option<f64>")]
 struct Size(Option<u64>);
@@ -353,40 +355,20 @@ impl LeftOut {
 
 /// Reads the page that a HAR was recorded of: the first one, if there are several.
 ///
-/// A response is as large as it was on the wire (`_transferSize`, else `bodySize` and `headersSize`), or where that is unknown, its
-/// body is. What finds it is what Chromium says (`_initiator`), else the `Referer`, else the document. How a document names it follows
-/// from its priority (`_priority`), its line and its times. What may be kept of it is what its fields say. All is asked for with `GET`.
+/// A response is as large as it was on the wire (`_transferSize`, else `bodySize` and
+/// `headersSize`), or where that is unknown, its body is. What finds it is what Chromium says
+/// (`_initiator`), else the `Referer`, else the document. How a document names it follows from its
+/// priority (`_priority`), its line and its times. What may be kept of it is what its fields say.
+/// All is asked for with `GET`.
 ///
 /// # Errors
 ///
 /// One line that says where it is no HAR, or no page.
 pub fn read(har: &[u8]) -> Result<Recorded, HarError> {
-    if har.len() as u64 > MOST_BYTES {
-        return Err(HarError::TooLarge);
-    }
-    // Some write a mark of the order of bytes first.
-    let har = har.strip_prefix(b"\xef\xbb\xbf").unwrap_or(har);
-    if har.starts_with(&[0xff, 0xfe]) || har.starts_with(&[0xfe, 0xff]) {
-        let problem = "it is UTF-16: save it as UTF-8".to_owned();
-        return Err(HarError::Form { problem });
-    }
-    let packed = [
-        (&b"\x1f\x8b"[..], "gzip", "gunzip"),
-        (b"PK\x03\x04", "ZIP", "unzip"),
-    ];
-    if let Some((_, form, program)) = packed.iter().find(|(begin, ..)| har.starts_with(begin)) {
-        let problem = format!("it is compressed ({form}): unpack it with {program}");
-        return Err(HarError::Form { problem });
-    }
-    let har: Har = serde_json::from_slice(har).map_err(|error| match error.is_eof() {
-        true => HarError::CutOff { line: error.line() },
-        false => HarError::Form {
-            problem: error.to_string(),
-        },
-    })?;
-    let all = (har.log.entries.iter().enumerate()).map(|(place, text)| parsed(place, text));
+    let log = decoded(har)?;
+    let all = (log.entries.iter().enumerate()).map(|(place, text)| parsed(place, text));
     let all: Vec<Entry> = all.collect::<Result<_, _>>()?;
-    let first = har.log.pages.first().and_then(|page| page.id.clone());
+    let first = log.pages.first().and_then(|page| page.id.clone());
     let mut left_out = Vec::new();
     let mut entries = Vec::new();
     for (place, entry) in all.iter().enumerate() {
@@ -407,9 +389,10 @@ pub fn read(har: &[u8]) -> Result<Recorded, HarError> {
         })
         .collect();
     if entries.is_empty() {
-        let left_out = match notes.is_empty() {
-            true => String::new(),
-            false => format!(" ({})", notes.join(", ")),
+        let left_out = if notes.is_empty() {
+            String::new()
+        } else {
+            format!(" ({})", notes.join(", "))
         };
         return Err(HarError::Empty { left_out });
     }
@@ -422,54 +405,86 @@ pub fn read(har: &[u8]) -> Result<Recorded, HarError> {
     }
     let leads = leads(&entries);
     let resources = resources(&entries, &spans, &leads)?;
-    let posts = entries.iter().filter(|entry| entry.request.method != "GET");
-    let posts = posts.count();
-    if posts > 0 {
-        notes.push(format!(
-            "asked for with GET: {} of other methods",
-            counted(posts, "request")
-        ));
-    }
-    let cached = entries.iter().filter(|entry| entry.is_from_cache()).count();
-    if cached > 0 {
-        notes.push(format!(
-            "not compressed: {} from a cache when the HAR was recorded",
-            counted(cached, "resource")
-        ));
-    }
-    let unknown = entries.iter().filter(|entry| entry.known_body().is_none());
-    let unknown = unknown.count();
-    if unknown == entries.len() {
+    if entries.iter().all(|entry| entry.reported_body().is_none()) {
         return Err(HarError::NoSizes);
     }
-    if unknown > 0 {
-        notes.push(format!(
-            "taken as empty: {} of unknown size",
-            counted(unknown, "response")
-        ));
-    }
-    let circles = (1..entries.len()).filter(|place| {
-        !leads.contains(&Some(*place)) && circle(&entries, &leads, *place).is_some()
-    });
-    let circles = circles.count();
-    if circles > 0 {
-        notes.push(format!(
-            "taken as answers, as they lead back to where they have been: {}",
-            counted(circles, "redirect")
-        ));
-    }
-    let strange = entries.iter().filter(|entry| entry.has_strange_priority());
-    let strange = strange.count();
-    if strange > 0 {
-        notes.push(format!(
-            "as urgent as their kind and place: {} whose _priority is no word of Chromium's",
-            counted(strange, "request")
-        ));
-    }
+    notes.extend(taken_otherwise(&entries, &leads));
     Ok(Recorded {
         page: Page::new(resources)?,
         notes,
     })
+}
+
+/// A HAR as JSON has it.
+fn decoded(har: &[u8]) -> Result<Log<'_>, HarError> {
+    if har.len() as u64 > MOST_BYTES {
+        return Err(HarError::TooLarge);
+    }
+    // Some write a mark of the order of bytes first.
+    let har = har.strip_prefix(b"\xef\xbb\xbf").unwrap_or(har);
+    if har.starts_with(&[0xff, 0xfe]) || har.starts_with(&[0xfe, 0xff]) {
+        let problem = "it is UTF-16: save it as UTF-8".to_owned();
+        return Err(HarError::Form { problem });
+    }
+    let packed = [
+        (&b"\x1f\x8b"[..], "gzip", "gunzip"),
+        (b"PK\x03\x04", "ZIP", "unzip"),
+    ];
+    if let Some((_, form, program)) = packed.iter().find(|(begin, ..)| har.starts_with(begin)) {
+        let problem = format!("it is compressed ({form}): unpack it with {program}");
+        return Err(HarError::Form { problem });
+    }
+    let har: Har = serde_json::from_slice(har).map_err(|error| {
+        if error.is_eof() {
+            HarError::CutOff { line: error.line() }
+        } else {
+            HarError::Form {
+                problem: error.to_string(),
+            }
+        }
+    })?;
+    Ok(har.log)
+}
+
+/// A note for each way in which entries are taken otherwise than they were recorded.
+fn taken_otherwise(entries: &[&Entry], leads: &[Option<usize>]) -> impl Iterator<Item = String> {
+    let of = |is: fn(&Entry) -> bool| entries.iter().filter(|entry| is(entry)).count();
+    let circles = (1..entries.len())
+        .filter(|place| !leads.contains(&Some(*place)) && circle(entries, leads, *place).is_some());
+    let ways = [
+        (
+            "asked for with GET",
+            of(|entry| entry.request.method != "GET"),
+            "request",
+            " of other methods",
+        ),
+        (
+            "not compressed",
+            of(Entry::is_from_cache),
+            "resource",
+            " from a cache when the HAR was recorded",
+        ),
+        (
+            "taken as empty",
+            of(|entry| entry.reported_body().is_none()),
+            "response",
+            " of unknown size",
+        ),
+        (
+            "taken as answers, as they lead back to where they have been",
+            circles.count(),
+            "redirect",
+            "",
+        ),
+        (
+            "as urgent as their kind and place",
+            of(Entry::has_strange_priority),
+            "request",
+            " whose _priority is no word of Chromium's",
+        ),
+    ];
+    let taken = ways.into_iter().filter(|(_, count, ..)| *count > 0);
+    taken.map(|(how, count, what, which)| format!("{how}: {}{which}", counted(count, what)))
 }
 
 /// What was expected in the words of JSON, not of Rust.
@@ -534,7 +549,7 @@ fn checked(place: usize, entry: &Entry) -> Result<Timestamp, HarError> {
     if let Some(time) = entry.time.filter(|time| *time < 0.0 && *time != UNKNOWN) {
         return Err(wrong("a time", format!("{time} ms")));
     }
-    let known = [
+    let parts = [
         ("blocked", "blocked"),
         ("dns", "dns"),
         ("connect", "connect"),
@@ -543,7 +558,7 @@ fn checked(place: usize, entry: &Entry) -> Result<Timestamp, HarError> {
         ("wait", "wait"),
         ("receive", "receive"),
     ];
-    for (name, what) in known {
+    for (name, what) in parts {
         let time = entry.timing(name).unwrap_or(0.0);
         if time < 0.0 && time != UNKNOWN {
             return Err(wrong(what, format!("{time} ms")));
@@ -579,7 +594,8 @@ impl Entry {
         }
     }
 
-    /// Milliseconds: where nobody has written that, the sum of its parts, of which `ssl` is in `connect`.
+    /// Milliseconds: where nobody has written that, the sum of its parts, of which `ssl` is in
+    /// `connect`.
     fn took(&self) -> f64 {
         const PARTS: [&str; 6] = ["blocked", "dns", "connect", "send", "wait", "receive"];
         let sum = || {
@@ -592,8 +608,8 @@ impl Entry {
 
     fn timing(&self, name: &str) -> Option<f64> {
         match self.timings.get(name)? {
-            Extra::Known(time) => Some(*time),
-            Extra::Unknown(_) => None,
+            Extra::Valid(time) => Some(*time),
+            Extra::Other(_) => None,
         }
     }
 
@@ -607,7 +623,8 @@ impl Entry {
         if !(300.0..400.0).contains(status) || redirect_url.is_empty() {
             return None;
         }
-        // Browsers write the field `Location` as it was sent: relative to where it is (RFC 9110, section 10.2.2).
+        // Browsers write the field `Location` as it was sent: relative to where it is (RFC 9110,
+        // section 10.2.2).
         let mut target = normalized(&self.request.url)?.join(redirect_url).ok()?;
         target.set_fragment(None);
         Some(target)
@@ -654,20 +671,50 @@ impl Entry {
 
     /// The body's bytes on the wire: 0 where they are unknown.
     fn body(&self) -> Bytes {
-        Bytes(self.known_body().unwrap_or(0))
+        Bytes(self.reported_body().unwrap_or(0))
     }
 
     /// The same, where they are known.
-    fn known_body(&self) -> Option<u64> {
+    fn reported_body(&self) -> Option<u64> {
         let Answered {
             body_size,
             transfer_size,
             content,
             ..
         } = &self.response;
-        match self.is_from_cache() {
-            true => content.size.0,
-            false => body_size.0.or(transfer_size.0).or(content.size.0),
+        if self.is_from_cache() {
+            content.size.0
+        } else {
+            body_size.0.or(transfer_size.0).or(content.size.0)
+        }
+    }
+
+    fn resource(&self, of: Surroundings<'_>) -> Resource {
+        let Surroundings { kind, landing, .. } = of;
+        let has_attribute = matches!(landing, Kind::Script | Kind::Style | Kind::Image);
+        Resource {
+            kind,
+            body: match kind {
+                Kind::Redirect => Bytes(0),
+                _ => self.body(),
+            },
+            origin: of.origin,
+            found_in: of.found_in,
+            loading: match self.loading.as_deref() {
+                Some(word) => word.parse().unwrap_or_default(),
+                None => self.loading(landing, of.finder, of.is_same_origin),
+            },
+            observed: Some(Observed {
+                line: of.line,
+                priority: self.priority(),
+                asked: self.urgency(),
+                is_cors: self.is_cors() && has_attribute && !of.is_same_origin,
+                response: match kind {
+                    Kind::Redirect => None,
+                    _ => self.whole_response(),
+                },
+                caching: of.span.and_then(|span| self.caching(span.began)),
+            }),
         }
     }
 
@@ -733,7 +780,7 @@ fn normalized(url: &str) -> Option<Url> {
     Some(url)
 }
 
-/// `leads` has where each request leads, as [`leads`] tells.
+/// `leads` has where each request leads, as [`leads`] finds.
 fn resources(
     entries: &[&Entry],
     spans: &[Span],
@@ -745,32 +792,9 @@ fn resources(
             target: shown(target.as_str()),
         });
     }
-    let mut sent_from = vec![None; entries.len()];
-    for (place, target) in leads.iter().enumerate() {
-        if let Some(from) = target.and_then(|target| sent_from.get_mut(target)) {
-            *from = Some(place);
-        }
-    }
-    // Where a request leads in the end.
-    let landed = |mut place: usize| {
-        while let Some(target) = leads.get(place).copied().flatten() {
-            place = target;
-        }
-        place
-    };
+    let redirects = Redirects::of(entries, leads);
+    let landed = |place| redirects.landed(place);
     let document = landed(0);
-    let kind = |place: usize| match leads.get(place) {
-        Some(Some(_)) => Kind::Redirect,
-        _ => entries.get(place).map_or(Kind::Fetch, |entry| entry.kind()),
-    };
-    let mut landings: Vec<Kind> = (0..entries.len()).map(kind).collect();
-    for place in (0..entries.len()).rev() {
-        let target = leads.get(place).copied().flatten();
-        let end = target.and_then(|target| landings.get(target).copied());
-        if let (Some(end), Some(landing)) = (end, landings.get_mut(place)) {
-            *landing = end;
-        }
-    }
     let mut resources: Vec<Resource> = Vec::new();
     // Of each document, where it was named last.
     let mut lines: HashMap<usize, u32> = HashMap::new();
@@ -783,46 +807,30 @@ fn resources(
     for (place, entry) in entries.iter().enumerate() {
         let url = bare(&entry.request.url);
         let own = origin(url);
-        let known = origins.iter().position(|known| *known == own);
-        let number = known.unwrap_or_else(|| {
+        let listed = origins.iter().position(|listed| *listed == own);
+        let number = listed.unwrap_or_else(|| {
             origins.push(own);
             origins.len() - 1
         });
-        let from = sent_from.get(place).copied().flatten();
-        let landing = landings.get(place).copied().unwrap_or(Kind::Fetch);
+        let landing = redirects.landing(place);
         let is_lost = place < document && landed(place) != document;
         if (place == 0 && landing != Kind::Document) || is_lost {
             return Err(HarError::NoDocument {
                 url: shown(&entry.request.url),
             });
         }
-        let found_in = match (place, from) {
+        let found_in = match (place, redirects.sent_from(place)) {
             (0, _) => None,
             (_, Some(redirect)) => Some(redirect),
             _ => {
                 let named = entry.found_in().map(bare).and_then(|url| places.get(url));
-                let mut above = named.map_or(document, |place| landed(*place));
-                // What can't be found there is found in the nearest place above where it can.
-                while let Some(finder) = resources.get(above) {
-                    if finder.kind != Kind::Redirect && finder.kind.finds(landing) {
-                        break;
-                    }
-                    above = finder.found_in.unwrap_or(document);
-                }
-                Some(match above < place {
-                    true => above,
-                    false => document,
-                })
+                let named = named.map_or(document, |place| landed(*place));
+                let above = finder_above(&resources, named, landing, document);
+                Some(if above < place { above } else { document })
             }
         };
-        let kind = kind(place);
         let finder = found_in.and_then(|above| resources.get(landed(above)));
         let finder = finder.map_or(Kind::Document, |finder| finder.kind);
-        let is_same_origin = Some(own) == home;
-        let loading = match entry.loading.as_deref() {
-            Some(word) => word.parse().unwrap_or_default(),
-            None => entry.loading(landing, finder, is_same_origin),
-        };
         // What is named nowhere stands behind what was asked for before it.
         let line = match (found_in, finder) {
             (Some(above), Kind::Document) => {
@@ -832,28 +840,16 @@ fn resources(
             }
             _ => 0,
         };
-        let has_attribute = matches!(landing, Kind::Script | Kind::Style | Kind::Image);
-        resources.push(Resource {
-            kind,
-            body: match kind {
-                Kind::Redirect => Bytes(0),
-                _ => entry.body(),
-            },
-            origin: u8::try_from(number).unwrap_or(u8::MAX),
+        resources.push(entry.resource(Surroundings {
+            kind: redirects.kind(place),
+            landing,
+            finder,
             found_in,
-            loading,
-            observed: Some(Observed {
-                line,
-                priority: entry.priority(),
-                asked: entry.asked(),
-                is_cors: entry.is_cors() && has_attribute && !is_same_origin,
-                response: match kind {
-                    Kind::Redirect => None,
-                    _ => entry.whole_response(),
-                },
-                caching: spans.get(place).and_then(|span| entry.caching(span.began)),
-            }),
-        });
+            line,
+            origin: u8::try_from(number).unwrap_or(u8::MAX),
+            is_same_origin: Some(own) == home,
+            span: spans.get(place),
+        }));
         places.insert(url, place);
     }
     if entries.iter().all(|entry| entry.loading.is_none()) {
@@ -874,8 +870,93 @@ fn resources(
     }
 }
 
-/// Where redirects that begin with the request at `place` lead back to where they have been: the last of them, and what it leads to.
-/// Browsers give those up.
+/// What can't be found in the resource at `place` is found in the nearest one above where it can.
+fn finder_above(resources: &[Resource], mut place: usize, landing: Kind, document: usize) -> usize {
+    while let Some(finder) = resources.get(place) {
+        if finder.kind != Kind::Redirect && finder.kind.finds(landing) {
+            break;
+        }
+        place = finder.found_in.unwrap_or(document);
+    }
+    place
+}
+
+/// Where redirects lead, and what is there.
+struct Redirects<'a> {
+    leads: &'a [Option<usize>],
+    /// The redirect that leads to each request.
+    sent_from: Vec<Option<usize>>,
+    kinds: Vec<Kind>,
+    /// The kind of what each leads to in the end.
+    landings: Vec<Kind>,
+}
+
+impl Redirects<'_> {
+    fn of<'a>(entries: &[&Entry], leads: &'a [Option<usize>]) -> Redirects<'a> {
+        let mut sent_from = vec![None; entries.len()];
+        for (place, target) in leads.iter().enumerate() {
+            if let Some(from) = target.and_then(|target| sent_from.get_mut(target)) {
+                *from = Some(place);
+            }
+        }
+        let kinds = entries.iter().zip(leads).map(|(entry, lead)| match lead {
+            Some(_) => Kind::Redirect,
+            None => entry.kind(),
+        });
+        let kinds: Vec<Kind> = kinds.collect();
+        let mut landings = kinds.clone();
+        for place in (0..entries.len()).rev() {
+            let target = leads.get(place).copied().flatten();
+            let end = target.and_then(|target| landings.get(target).copied());
+            if let (Some(end), Some(landing)) = (end, landings.get_mut(place)) {
+                *landing = end;
+            }
+        }
+        Redirects {
+            leads,
+            sent_from,
+            kinds,
+            landings,
+        }
+    }
+
+    /// Where a request leads in the end.
+    fn landed(&self, mut place: usize) -> usize {
+        while let Some(target) = self.leads.get(place).copied().flatten() {
+            place = target;
+        }
+        place
+    }
+
+    fn sent_from(&self, place: usize) -> Option<usize> {
+        self.sent_from.get(place).copied().flatten()
+    }
+
+    fn kind(&self, place: usize) -> Kind {
+        self.kinds.get(place).copied().unwrap_or(Kind::Fetch)
+    }
+
+    fn landing(&self, place: usize) -> Kind {
+        self.landings.get(place).copied().unwrap_or(Kind::Fetch)
+    }
+}
+
+/// What follows for a resource from the other ones of its page.
+struct Surroundings<'a> {
+    kind: Kind,
+    /// The kind of what it leads to in the end.
+    landing: Kind,
+    /// The kind of what it was found in.
+    finder: Kind,
+    found_in: Option<usize>,
+    line: u32,
+    origin: u8,
+    is_same_origin: bool,
+    span: Option<&'a Span>,
+}
+
+/// Where redirects that begin with the request at `place` lead back to where they have been: the
+/// last of them, and what it leads to. Browsers give those up.
 fn circle<'a>(
     entries: &[&'a Entry],
     leads: &[Option<usize>],
@@ -894,8 +975,8 @@ fn circle<'a>(
     urls.any(|url| url == target).then_some((last, target))
 }
 
-/// Which request each redirect leads to: the next one for its target that no other redirect leads to. None of what is no redirect, or leads
-/// nowhere.
+/// Which request each redirect leads to: the next one for its target that no other redirect leads
+/// to. None of what is no redirect, or leads nowhere.
 fn leads(entries: &[&Entry]) -> Vec<Option<usize>> {
     let mut leads = vec![None; entries.len()];
     let mut waiting: HashMap<Url, Vec<usize>> = HashMap::new();

@@ -18,9 +18,11 @@ pub struct Titled<'a> {
     pub load: &'a Load,
 }
 
-/// A HAR 1.2 with a page for each load, as JSON. Without cookies, and without content: bodies say nothing.
+/// A HAR 1.2 with a page for each load, as JSON. Without cookies, and without content: bodies say
+/// nothing.
 ///
-/// What the browser says beyond HAR's own fields stands in fields that begin with `_`, under the names that Chromium gives them.
+/// What the browser says beyond HAR's own fields stands in fields that begin with `_`, under the
+/// names that Chromium gives them.
 #[must_use]
 pub fn write(loads: &[Titled<'_>]) -> String {
     let pages: Vec<Value> = (loads.iter().enumerate())
@@ -52,8 +54,9 @@ pub fn write(loads: &[Titled<'_>]) -> String {
     format!("{har:#}\n")
 }
 
-/// A HAR of which [`read`](super::read) makes this page, which was read from one, and nothing else: no names, no cookies, no content. Its
-/// times only say what comes after what; `_loading` is what those of the recorded one have said.
+/// A HAR of which [`read`](super::read) makes this page, which was read from one, and nothing else:
+/// no names, no cookies, no content. Its times only say what comes after what; `_loading` is what
+/// those of the recorded one have shown.
 #[must_use]
 pub fn of_page(page: &Page) -> String {
     let resources = page.resources();
@@ -72,8 +75,8 @@ pub fn of_page(page: &Page) -> String {
         let cors = observed.is_cors.then_some(("sec-fetch-mode", "cors"));
         let asked = observed.asked.map(|asked| ("priority", urgency(asked)));
         let asked: Vec<Value> = cors.into_iter().chain(asked).map(header).collect();
-        let kept = observed.caching.map(cache_fields);
-        let kept = kept.map(|fields| {
+        let caching = observed.caching.map(cache_fields);
+        let caching = caching.map(|fields| {
             let fields = fields.iter();
             let fields = fields.map(|(name, value)| header((name, value.as_str())));
             fields.collect::<Vec<Value>>()
@@ -85,7 +88,7 @@ pub fn of_page(page: &Page) -> String {
             "response": {
                 "status": status,
                 "redirectURL": leads,
-                "headers": kept,
+                "headers": caching,
                 "content": { "size": resource.body.0, "mimeType": media_type(resource.kind) },
                 "bodySize": resource.body.0,
                 "_transferSize": observed.response.map_or(-1.0, |bytes| bytes.0 as f64),
@@ -230,9 +233,10 @@ fn entry(nth: usize, load: &Load, request: &Request) -> Value {
             .requests
             .iter()
             .filter(|one| one.kind == Some(Kind::Script));
-        let by = match scripts.any(|script| script.url == *url) {
-            true => "script",
-            false => "parser",
+        let by = if scripts.any(|script| script.url == *url) {
+            "script"
+        } else {
+            "parser"
         };
         entry["_initiator"] = json!({ "type": by, "url": url });
     }
@@ -255,7 +259,8 @@ fn resource_type(kind: Kind) -> &'static str {
     }
 }
 
-/// What a request's time consists of. All but `ssl`, which is a part of `connect`, and what did not happen, -1, add up to it.
+/// What a request's time consists of. All but `ssl`, which is a part of `connect`, and what did not
+/// happen, -1, add up to it.
 fn timings(request: &Request, end: Duration) -> Value {
     let span = |(from, to): (Duration, Duration)| millis(to.saturating_sub(from));
     let connecting = request.connecting;
@@ -268,9 +273,9 @@ fn timings(request: &Request, end: Duration) -> Value {
     let wait = request.sent.zip(request.first_byte).map_or(0.0, span);
     let receive = span((request.first_byte.unwrap_or(request.start), end));
     let whole = span((request.start, end));
-    let told = dns.unwrap_or(0.0) + connect.unwrap_or(0.0) + wait + receive;
+    let stated = dns.unwrap_or(0.0) + connect.unwrap_or(0.0) + wait + receive;
     // What is left was spent waiting for a connection, or for the browser.
-    let blocked = (whole - told).max(0.0);
+    let blocked = (whole - stated).max(0.0);
     json!({
         "blocked": blocked,
         "dns": dns.unwrap_or(-1.0),

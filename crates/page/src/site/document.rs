@@ -5,8 +5,8 @@ use std::fmt::Write;
 use super::text::{Found, Written, fill, words};
 use crate::page::{Kind, Loading, Priority};
 
-/// Where pictures stand: on the screen, below it, or so far below it that a lazy one is still asked for (Chromium: 1250 pixels over
-/// fast networks). They take no place from text.
+/// Where pictures stand: on the screen, below it, or so far below it that a lazy one is still asked
+/// for (Chromium: 1250 pixels over fast networks). They take no place from text.
 const PLACES: &str =
     "<style>.v,.b,.l{position:absolute}.b{top:2000px}.l{top:1500px}p.v,p.b{width:160px}</style>";
 /// A document while it is written: first its head, then parts between which there is text.
@@ -19,23 +19,24 @@ struct Parts {
 
 impl Parts {
     fn push(&mut self, text: &str) {
-        match self.is_in_body {
-            true => self.body.push(text.to_owned()),
-            false => self.head += text,
+        if self.is_in_body {
+            self.body.push(text.to_owned());
+        } else {
+            self.head += text;
         }
     }
 }
 
 impl Written<'_> {
-    /// HTML that names what was recorded in its order. What stands before the first picture or frame, or before what was as urgent as behind
-    /// one, is in the head.
+    /// HTML that names what was recorded in its order. What stands before the first picture or
+    /// frame, or before what was as urgent as behind one, is in the head.
     pub(super) fn recorded_document(&self) -> Vec<u8> {
         let mut found: Vec<Found> = self.found().collect();
         found.sort_by_key(|found| found.line());
         let holds_up = found.iter().rposition(Found::is_of_head);
         let largest = found
             .iter()
-            .filter(|one| one.is_seen())
+            .filter(|one| one.is_on_screen())
             .map(|one| one.bytes);
         let largest = largest.max();
         let mut parts = Parts::default();
@@ -48,7 +49,7 @@ impl Written<'_> {
         for (nth, one) in found.iter().enumerate() {
             match one.kind {
                 Kind::Image if one.loading != Loading::Inserted => {
-                    let image = one.image(one.is_seen() && Some(one.bytes) == largest);
+                    let image = one.image(one.is_on_screen() && Some(one.bytes) == largest);
                     if holds_up.is_some_and(|last| last > nth) {
                         let (url, attributes) = (&one.url, one.attributes());
                         parts.push(&format!(
@@ -78,7 +79,8 @@ impl Written<'_> {
         self.text_between(parts.head, &parts.body, &self.fonts())
     }
 
-    /// Goes on with the body, in which stands first what styles ask for, and the pictures that the head has named.
+    /// Goes on with the body, in which stands first what styles ask for, and the pictures that the
+    /// head has named.
     fn enter_body(&self, parts: &mut Parts, named: &mut Vec<String>) {
         if parts.is_in_body {
             return;
@@ -113,7 +115,8 @@ impl Written<'_> {
             .collect()
     }
 
-    /// Makes it as long as it should be by text in so many paragraphs of the same length as there are places for it, and by blanks.
+    /// Makes it as long as it should be by text in so many paragraphs of the same length as there
+    /// are places for it, and by blanks.
     fn text_between(&self, head: String, body: &[String], fonts: &[usize]) -> Vec<u8> {
         let open = |nth: usize| match fonts.get(nth % fonts.len().max(1)) {
             Some(font) => format!("<p class=c{font}>"),
@@ -149,8 +152,9 @@ impl Found {
         self.observed.map_or(0, |observed| observed.line)
     }
 
-    /// Whether it is a picture on the screen: one that became urgent because of where it was, or of which nothing is known.
-    pub(super) fn is_seen(&self) -> bool {
+    /// Whether it is a picture on the screen: one that became urgent because of where it was, or of
+    /// which nothing is known.
+    pub(super) fn is_on_screen(&self) -> bool {
         let asked = self.observed.and_then(|observed| observed.asked);
         let was_less = asked.is_none_or(|asked| asked < Priority::High);
         let is_urgent = self
@@ -175,7 +179,8 @@ impl Found {
         can_be && self.loading == Loading::Usual && self.priority() == Some(Priority::Medium)
     }
 
-    /// What it is asked for with if that is not what its kind and place come to by themselves: ` fetchpriority=high`.
+    /// What it is asked for with if that is not what its kind and place come to by themselves: `
+    /// fetchpriority=high`.
     fn hint(&self) -> Option<&'static str> {
         let observed = self.observed?;
         let priority = observed.priority?;
@@ -211,20 +216,21 @@ impl Found {
         let attributes = self.attributes();
         let (width, height) = self.area();
         let spot = match self.loading {
-            Loading::Lazy if !self.is_seen() => "loading=lazy class=l".to_owned(),
-            Loading::Lazy => format!("loading=lazy {}", self.seen_at()),
+            Loading::Lazy if !self.is_on_screen() => "loading=lazy class=l".to_owned(),
+            Loading::Lazy => format!("loading=lazy {}", self.screen_place()),
             _ if is_largest => {
                 return format!(
                     "<img src={url}{attributes} class=v style=top:300px width=1000 height=400>"
                 );
             }
-            _ if self.is_seen() => self.seen_at(),
+            _ if self.is_on_screen() => self.screen_place(),
             _ => "class=b".to_owned(),
         };
         format!("<img src={url}{attributes} {spot} width={width} height={height}>")
     }
 
-    /// The size of a picture. Chromium finds the first five more urgent that are larger than 10,000 pixels.
+    /// The size of a picture. Chromium finds the first five more urgent that are larger than 10,000
+    /// pixels.
     fn area(&self) -> (u32, u32) {
         let asked = self.observed.and_then(|observed| observed.asked);
         match asked.or(self.priority()) {
@@ -234,7 +240,7 @@ impl Found {
     }
 
     /// A place on the screen, in two rows of eight.
-    fn seen_at(&self) -> String {
+    fn screen_place(&self) -> String {
         let (left, top) = (self.place % 8 * 160, self.place / 8 % 2 * 120);
         format!("class=v style=left:{left}px;top:{top}px")
     }
@@ -278,7 +284,7 @@ impl Found {
     }
 
     /// A statement that has an element, `e`, asked for as it was.
-    pub(super) fn as_asked(&self) -> String {
+    pub(super) fn request_settings(&self) -> String {
         let mut all = String::new();
         let Some(observed) = self.observed else {
             return all;
@@ -290,9 +296,10 @@ impl Found {
             let _ = write!(all, "e.fetchPriority=\"{hint}\";");
         }
         if self.kind == Kind::Image {
-            let place = match self.is_seen() {
-                true => "top:0",
-                false => "top:2000px",
+            let place = if self.is_on_screen() {
+                "top:0"
+            } else {
+                "top:2000px"
             };
             let _ = write!(all, "e.style=\"position:absolute;{place}\";");
         }

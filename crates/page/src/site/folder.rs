@@ -6,7 +6,7 @@ use std::path::{Component, Path};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Answer, Asked, Field, Site, SiteError};
+use super::{Answer, Content, Field, Site, SiteError};
 use crate::page::Page;
 
 /// The version of `site.json`.
@@ -78,9 +78,9 @@ pub(super) fn write(site: &Site, folder: &Path) -> Result<(), SiteError> {
                 location: None,
                 recorded: answer.is_recorded,
             };
-            match &answer.asked {
-                Asked::Elsewhere(location) => described.location = Some(location.clone()),
-                Asked::Body(body) => {
+            match &answer.content {
+                Content::Elsewhere(location) => described.location = Some(location.clone()),
+                Content::Body(body) => {
                     let file = match answer.path.as_str() {
                         "/" => "index.html".to_owned(),
                         path => path.trim_start_matches('/').to_owned(),
@@ -133,8 +133,8 @@ pub(super) fn read(folder: &Path) -> Result<Site, SiteError> {
     let mut left = Page::MOST_BYTES * 2;
     for (origin, described) in described.origins.iter().enumerate() {
         for answer in &described.answers {
-            let asked = match (&answer.file, &answer.location) {
-                (None, Some(location)) => Asked::Elsewhere(location.clone()),
+            let content = match (&answer.file, &answer.location) {
+                (None, Some(location)) => Content::Elsewhere(location.clone()),
                 (Some(file), None) => {
                     let inside = Path::new(&described.root).join(file);
                     let is_inside = |part| matches!(part, Component::Normal(_));
@@ -156,7 +156,7 @@ pub(super) fn read(folder: &Path) -> Result<Site, SiteError> {
                         return Err(form(problem));
                     }
                     left -= body.len() as u64;
-                    Asked::Body(body)
+                    Content::Body(body)
                 }
                 _ => {
                     let path = &answer.path;
@@ -171,7 +171,7 @@ pub(super) fn read(folder: &Path) -> Result<Site, SiteError> {
                 fields: fields
                     .map(|field| (field.name.clone(), field.value.clone()))
                     .collect(),
-                asked,
+                content,
                 is_recorded: answer.recorded,
             });
         }

@@ -9,18 +9,22 @@ pub enum Framing {
     Http2(Frames),
 }
 
-/// How a server writes a response whose fields are all literals (RFC 7541, 6.2.2 and 6.2.3), as those of recorded pages are.
+/// How a server writes a response whose fields are all literals (RFC 7541, 6.2.2 and 6.2.3), as
+/// those of recorded pages are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frames {
     /// The bytes of fields that it adds, besides `content-length`.
     pub added: u64,
-    /// Whether it knows names that HPACK has numbers for; otherwise it writes them out, but for those of the content.
+    /// Whether it knows names that HPACK has numbers for; otherwise it writes them out, but for
+    /// those of the content.
     pub has_numbers: bool,
-    /// What the first response of a connection takes besides: the size of the table in which fields could be kept (RFC 7541, 6.3).
+    /// What the first response of a connection takes besides: the size of the table in which fields
+    /// could be kept (RFC 7541, 6.3).
     pub first: u64,
     /// The most bytes of a body in one frame.
     pub most: u64,
-    /// The largest body whose last frame says that it is the last: after a larger one comes an empty frame.
+    /// The largest body whose last frame says that it is the last: after a larger one comes an
+    /// empty frame.
     pub whole: u64,
 }
 
@@ -49,10 +53,12 @@ const NUMBERED: [&str; 6] = [
 const FRAME: u64 = 9;
 
 impl Framing {
-    /// The largest body with which a response of these fields takes no more bytes than `whole`, as browsers count them: all of its
-    /// frames, or the whole text. None if even an empty one takes more.
+    /// The largest body with which a response of these fields takes no more bytes than `whole`, as
+    /// browsers count them: all of its frames, or the whole text. None if even an empty one takes
+    /// more.
     ///
-    /// It takes exactly `whole` but where one byte more of body needs another frame, or another digit in `content-length`.
+    /// It takes exactly `whole` but where one byte more of body needs another frame, or another
+    /// digit in `content-length`.
     pub(super) fn body(
         self,
         whole: u64,
@@ -65,9 +71,10 @@ impl Framing {
         }
         while least < most {
             let middle = least + (most - least).div_ceil(2);
-            match self.response(middle, fields, is_first) > whole {
-                true => most = middle - 1,
-                false => least = middle,
+            if self.response(middle, fields, is_first) > whole {
+                most = middle - 1;
+            } else {
+                least = middle;
             }
         }
         Some(least)
@@ -87,10 +94,7 @@ impl Framing {
                 let fields = fields.map(|(name, value)| frames.field(name, value));
                 // The status, 200, has a number itself.
                 let head = FRAME + 1 + fields.sum::<u64>() + frames.added;
-                let first = match is_first {
-                    true => frames.first,
-                    false => 0,
-                };
+                let first = if is_first { frames.first } else { 0 };
                 let end = u64::from(body > frames.whole);
                 let count = body.div_ceil(frames.most.max(1)).max(1) + end;
                 head + first + FRAME * count + body
@@ -117,8 +121,8 @@ impl Frames {
 /// A text (RFC 7541, 5.2) of less than 127 bytes, in the code or as it is, whichever is shorter.
 fn text(text: &str) -> u64 {
     let bits = |letter: char| {
-        let known = CODE.iter().find(|(letters, _)| letters.contains(letter));
-        known.map_or(13, |(_, bits)| *bits)
+        let code = CODE.iter().find(|(letters, _)| letters.contains(letter));
+        code.map_or(13, |(_, bits)| *bits)
     };
     let coded = text.chars().map(bits).sum::<usize>().div_ceil(8);
     1 + coded.min(text.len()) as u64

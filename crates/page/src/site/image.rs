@@ -5,10 +5,10 @@ use std::io::Write;
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
 
-/// A PNG (ISO/IEC 15948) of `size` bytes in plain colours, which appears from its top as its bytes come. Of fewer bytes than a PNG needs,
-/// something else: a browser asks for it all the same.
+/// A PNG (ISO/IEC 15948) of `size` bytes in plain colours, which appears from its top as its bytes
+/// come. Of fewer bytes than a PNG needs, something else: a browser asks for it all the same.
 ///
-/// `nth` chooses the colour, so that pictures can be told from each other.
+/// `nth` chooses the colour, so that pictures can be distinguished.
 pub(super) fn png(nth: usize, size: usize) -> Vec<u8> {
     /// Signature, header, an empty chunk of data, end.
     const FRAME: usize = 8 + 25 + 12 + 12;
@@ -16,7 +16,8 @@ pub(super) fn png(nth: usize, size: usize) -> Vec<u8> {
     const CHUNK: usize = 12;
     let mut pixels = Vec::new();
     let mut shape = (0, 0);
-    // Pixels are stored and not compressed, so that the file's bytes are the picture's: as many rows as there is room for.
+    // Pixels are stored and not compressed, so that the file's bytes are the picture's: as many
+    // rows as there is room for.
     let mut room = size.saturating_sub(FRAME + CHUNK);
     while pixels.is_empty() && room > 16 {
         // Three wide for two high, of three bytes a pixel, and one byte for each row.

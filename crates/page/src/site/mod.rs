@@ -23,8 +23,8 @@ pub struct Site {
     pub origins: Vec<String>,
     /// One answer for each resource of the page, in its order: the document's comes first.
     pub answers: Vec<Answer>,
-    /// Resources that are larger than the page says, as they have to name others or have fields: each with the bytes that its body has, or
-    /// its response where that was recorded.
+    /// Resources that are larger than the page says, as they have to name others or have fields:
+    /// each with the bytes that its body has, or its response where that was recorded.
     pub grown: Vec<(usize, Bytes)>,
 }
 
@@ -40,15 +40,16 @@ pub struct Answer {
     /// Fields of the response: `content-type` first, in small letters.
     pub fields: Vec<(String, String)>,
     /// The body, or where the browser is sent on to.
-    pub asked: Asked,
-    /// Whether the response was recorded. Then fields are all that is here, and each is a literal (RFC 7541, 6.2), as long whatever the
-    /// connection had before; and with an `etag` among them, who asks whether that has changed is told that it has not (304).
+    pub content: Content,
+    /// Whether the response was recorded. Then fields are all that is here, and each is a literal
+    /// (RFC 7541, 6.2), as long whatever the connection had before; and with an `etag` among them,
+    /// who asks whether that has changed gets the answer that it has not (304).
     pub is_recorded: bool,
 }
 
 /// What is behind a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Asked {
+pub enum Content {
     /// Status 200 and a body.
     Body(Vec<u8>),
     /// Status 302 and this in `location`.
@@ -83,14 +84,15 @@ impl Site {
         format!("o{origin}.page.example")
     }
 
-    /// The files of a page, on origins of those names, for a server that adds nothing to the text of a response.
+    /// The files of a page, on origins of those names, for a server that adds nothing to the text
+    /// of a response.
     #[must_use]
     pub fn new(page: &Page, name: impl Fn(u8) -> String) -> Site {
         Site::framed(page, Framing::Http1, name)
     }
 
-    /// The files of a page, on origins of those names, for a server that writes responses so. That of a recorded page is as large as it was,
-    /// with fields and all.
+    /// The files of a page, on origins of those names, for a server that writes responses so. That
+    /// of a recorded page is as large as it was, with fields and all.
     #[must_use]
     pub fn framed(page: &Page, framing: Framing, name: impl Fn(u8) -> String) -> Site {
         let origins: Vec<String> = (0..page.origins()).map(name).collect();
@@ -115,16 +117,16 @@ impl Site {
                 place,
                 body: body.unwrap_or(0),
             };
-            let asked = match resource.kind {
-                Kind::Document => Asked::Body(written.document()),
-                Kind::Style => Asked::Body(written.style()),
-                Kind::Script => Asked::Body(written.script()),
-                Kind::Fetch => Asked::Body(written.data()),
-                Kind::Image => Asked::Body(image::png(place, written.size())),
-                Kind::Font => Asked::Body(font::truetype(written.size())),
-                Kind::Redirect => Asked::Elsewhere(written.target()),
+            let content = match resource.kind {
+                Kind::Document => Content::Body(written.document()),
+                Kind::Style => Content::Body(written.style()),
+                Kind::Script => Content::Body(written.script()),
+                Kind::Fetch => Content::Body(written.data()),
+                Kind::Image => Content::Body(image::png(place, written.size())),
+                Kind::Font => Content::Body(font::truetype(written.size())),
+                Kind::Redirect => Content::Elsewhere(written.target()),
             };
-            if let Asked::Body(made) = &asked
+            if let Content::Body(made) = &content
                 && (body.is_none() || made.len() > written.size())
             {
                 let bytes = match whole {
@@ -138,7 +140,7 @@ impl Site {
                 origin: usize::from(resource.origin),
                 path: text::path(page, place),
                 fields,
-                asked,
+                content,
                 is_recorded: resource.observed.is_some(),
             });
         }
@@ -155,8 +157,9 @@ impl Site {
         format!("//{}/", self.origins.first().map_or("", String::as_str))
     }
 
-    /// Writes the site into a folder, which is made: `site.json`, and for each origin a folder such as `o0` with a file
-    /// for each path. `index.html` is that of `/`; a path that sends on has none. What a folder of this name held is removed.
+    /// Writes the site into a folder, which is made: `site.json`, and for each origin a folder such
+    /// as `o0` with a file for each path. `index.html` is that of `/`; a path that sends on has
+    /// none. What a folder of this name held is removed.
     ///
     /// # Errors
     ///
@@ -165,7 +168,7 @@ impl Site {
         folder::write(self, folder)
     }
 
-    /// Reads what [`Site::write`] wrote. [`Site::grown`] is not told by it.
+    /// Reads what [`Site::write`] wrote. [`Site::grown`] is not in it.
     ///
     /// # Errors
     ///
@@ -194,7 +197,8 @@ fn media_type(kind: Kind) -> Option<&'static str> {
     }
 }
 
-/// Over which connection a browser asks for it: one for each origin, and another one where credentials are not sent (Fetch, 2.6).
+/// Over which connection a browser asks for it: one for each origin, and another one where
+/// credentials are not sent (Fetch, 2.6).
 fn connection(page: &Page, place: usize) -> (u8, bool) {
     let resources = page.resources();
     let origin = |place: usize| resources.get(place).map_or(0, |resource| resource.origin);
@@ -204,7 +208,8 @@ fn connection(page: &Page, place: usize) -> (u8, bool) {
     (origin(place), is_elsewhere && is_shared(page, place))
 }
 
-/// Whether only who may read it from its origin gets it: fonts, data, modules, and what was asked for so.
+/// Whether only who may read it from its origin gets it: fonts, data, modules, and what was asked
+/// for so.
 fn is_shared(page: &Page, place: usize) -> bool {
     let resource = page.resources().get(place);
     let observed = resource.and_then(|resource| resource.observed);
@@ -216,8 +221,8 @@ fn is_shared(page: &Page, place: usize) -> bool {
     }
 }
 
-/// What a recorded response says besides its body: what it needs, and what may be kept of it. Where no fields were recorded, that is
-/// what a made-up page's are kept for.
+/// What a recorded response says besides its body: what it needs, and what may be kept of it. Where
+/// no fields were recorded, that is what a made-up page's are kept for.
 fn recorded_fields(page: &Page, place: usize) -> Vec<(String, String)> {
     let Some(Resource { kind, observed, .. }) = page.resources().get(place) else {
         return Vec::new();
@@ -226,7 +231,7 @@ fn recorded_fields(page: &Page, place: usize) -> Vec<(String, String)> {
     all.extend(media_type(*kind).map(|value| ("content-type", value.to_owned())));
     match observed.and_then(|observed| observed.caching) {
         Some(caching) => all.extend(cache_fields(caching)),
-        None => all.push(("cache-control", usually_kept(*kind).to_owned())),
+        None => all.push(("cache-control", usual_caching(*kind).to_owned())),
     }
     if is_shared(page, place) {
         all.push(("access-control-allow-origin", "*".to_owned()));
@@ -255,12 +260,13 @@ pub(crate) fn cache_fields(caching: Caching) -> Vec<(&'static str, String)> {
 
 /// What a response says besides its body.
 ///
-/// Everybody may read everything, so that fonts and data come from any origin (Fetch, 3.2), and what a page is made of may be kept for a year
-/// without being asked again (RFC 9111 and RFC 8246). Documents are asked for anew each time, as is data.
+/// Everybody may read everything, so that fonts and data come from any origin (Fetch, 3.2), and
+/// what a page is made of may be kept for a year without being asked again (RFC 9111 and RFC 8246).
+/// Documents are asked for anew each time, as is data.
 fn fields(kind: Kind) -> Vec<(String, String)> {
     let of_kind = media_type(kind).map(|value| ("content-type", value));
     let for_all = [
-        ("cache-control", usually_kept(kind)),
+        ("cache-control", usual_caching(kind)),
         ("access-control-allow-origin", "*"),
         ("timing-allow-origin", "*"),
     ];
@@ -270,7 +276,7 @@ fn fields(kind: Kind) -> Vec<(String, String)> {
 }
 
 /// For how long what a page is made of is kept, if nothing else is reported.
-fn usually_kept(kind: Kind) -> &'static str {
+fn usual_caching(kind: Kind) -> &'static str {
     match kind {
         Kind::Document | Kind::Fetch | Kind::Redirect => "no-store",
         Kind::Style | Kind::Script | Kind::Image | Kind::Font => {

@@ -59,8 +59,8 @@ impl Written<'_> {
             })
     }
 
-    /// How it names another resource: with the origin's name if that is another. What scripts name counts from the document that
-    /// they run in.
+    /// How it names another resource: with the origin's name if that is another. What scripts name
+    /// counts from the document that they run in.
     fn url(&self, place: usize) -> String {
         let path = path(self.page, place);
         let all = self.page.resources();
@@ -133,9 +133,10 @@ impl Written<'_> {
                 }
                 Kind::Image => {
                     // What is largest on the screen.
-                    let size = match body.iter().any(|part| part.starts_with("<img")) {
-                        false => "width=1000 height=400",
-                        true => "width=240 height=160",
+                    let size = if body.iter().any(|part| part.starts_with("<img")) {
+                        "width=240 height=160"
+                    } else {
+                        "width=1000 height=400"
                     };
                     body.push(format!("<img src={url} {size} alt={place}>"));
                 }
@@ -169,7 +170,8 @@ impl Written<'_> {
         fill(out, self.size(), b"", b"")
     }
 
-    /// What styles ask for only once something on the page looks so: fonts, and pictures that are backgrounds.
+    /// What styles ask for only once something on the page looks so: fonts, and pictures that are
+    /// backgrounds.
     pub(super) fn shown(&self) -> impl Iterator<Item = usize> {
         let all = self.page.resources();
         (0..all.len()).filter(|&place| {
@@ -207,9 +209,12 @@ impl Written<'_> {
     /// A script that asks for what is found in it as soon as it runs.
     pub(super) fn script(&self) -> Vec<u8> {
         let found: String = (self.found())
-            .map(|found| match self.imports(found.place) {
-                true => format!("import\"{}\";", found.url),
-                false => found.javascript(),
+            .map(|found| {
+                if self.imports(found.place) {
+                    format!("import\"{}\";", found.url)
+                } else {
+                    found.javascript()
+                }
             })
             .collect();
         fill(found.into_bytes(), self.size(), b"/*", b"*/")
@@ -248,20 +253,20 @@ impl Found {
     /// A statement that asks for it.
     pub(super) fn javascript(&self) -> String {
         let Found { place, url, .. } = self;
-        let (asked, options) = (self.as_asked(), self.options());
+        let (settings, options) = (self.request_settings(), self.options());
         match self.kind {
             Kind::Fetch => format!("fetch(\"{url}\"{options}).then(r=>r.text());"),
             Kind::Font => format!("new FontFace(\"f{place}\",\"url({url})\").load();"),
             Kind::Image => format!(
-                "{{let e=new Image(240,160);{asked}e.src=\"{url}\";(document.body||document.head).append(e)}}"
+                "{{let e=new Image(240,160);{settings}e.src=\"{url}\";(document.body||document.head).append(e)}}"
             ),
             Kind::Script => {
                 format!(
-                    "{{let e=document.createElement(\"script\");{asked}e.src=\"{url}\";document.head.append(e)}}"
+                    "{{let e=document.createElement(\"script\");{settings}e.src=\"{url}\";document.head.append(e)}}"
                 )
             }
             Kind::Style => format!(
-                "{{let e=document.createElement(\"link\");{asked}e.rel=\"stylesheet\";e.href=\"{url}\";document.head.append(e)}}"
+                "{{let e=document.createElement(\"link\");{settings}e.rel=\"stylesheet\";e.href=\"{url}\";document.head.append(e)}}"
             ),
             Kind::Document => format!(
                 "{{let e=document.createElement(\"iframe\");e.src=\"{url}\";(document.body||document.documentElement).append(e)}}"
@@ -271,7 +276,8 @@ impl Found {
     }
 }
 
-/// Makes `out` exactly so long with blanks between two marks, or with blanks alone where those have no room.
+/// Makes `out` exactly so long with blanks between two marks, or with blanks alone where those have
+/// no room.
 pub(super) fn fill(mut out: Vec<u8>, size: usize, open: &[u8], close: &[u8]) -> Vec<u8> {
     let Some(room) = size.checked_sub(out.len()) else {
         return out;

@@ -1,4 +1,5 @@
-//! A Chromium on this machine, and a server for a site: sockets, clock and processes, which the crate has none of.
+//! A Chromium on this machine, and a server for a site: sockets, clock and processes, which the
+//! crate has none of.
 
 use std::collections::HashMap;
 use std::io::{Read, Write};
@@ -10,7 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use lastbyte_page::cdp::{Browser, Failure, Load, PREFERENCES, SWITCHES, Visit};
-use lastbyte_page::{Asked, Site};
+use lastbyte_page::{Content, Site};
 
 /// A Chromium with a profile of its own.
 pub(crate) struct Chromium {
@@ -158,7 +159,8 @@ impl Drop for Chromium {
     }
 }
 
-/// Serves a site's origins over HTTP/1.1, each on its own port; the names in the site need those ports.
+/// Serves a site's origins over HTTP/1.1, each on its own port; the names in the site need those
+/// ports.
 pub(crate) fn serve(listeners: Vec<TcpListener>, site: Site) {
     let site = Arc::new(site);
     for (origin, listener) in listeners.into_iter().enumerate() {
@@ -195,19 +197,19 @@ fn answer(mut stream: TcpStream, site: &Site, answers: &HashMap<String, usize>) 
         let path = head.split(' ').nth(1).unwrap_or_default();
         let answer = answers.get(path).map(|place| &site.answers[*place]);
         let mut out = Vec::new();
-        match answer.map(|answer| (&answer.asked, &answer.fields)) {
+        match answer.map(|answer| (&answer.content, &answer.fields)) {
             None => out.extend(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n"),
             // What never ends.
-            Some((Asked::Elsewhere(place), _)) if place == "nowhere" => {
+            Some((Content::Elsewhere(place), _)) if place == "nowhere" => {
                 out.extend(b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nbegins");
             }
-            Some((asked, fields)) => {
-                let (status, body) = match asked {
-                    Asked::Body(body) => ("200 OK", &body[..]),
-                    Asked::Elsewhere(_) => ("302 Found", &b""[..]),
+            Some((content, fields)) => {
+                let (status, body) = match content {
+                    Content::Body(body) => ("200 OK", &body[..]),
+                    Content::Elsewhere(_) => ("302 Found", &b""[..]),
                 };
                 out.extend(format!("HTTP/1.1 {status}\r\n").bytes());
-                if let Asked::Elsewhere(location) = asked {
+                if let Content::Elsewhere(location) = content {
                     out.extend(format!("location: {location}\r\n").bytes());
                 }
                 for (name, value) in fields {

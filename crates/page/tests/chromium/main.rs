@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use lastbyte_link::Bytes;
 use lastbyte_page::cdp::{Cache, Codec, Failure, Frames, Load, Source, Tasks, Visit};
-use lastbyte_page::{Answer, Asked, Kind, Loading, Named, Page, Resource, Site, har};
+use lastbyte_page::{Answer, Content, Kind, Loading, Named, Page, Resource, Site, har};
 
 use driver::{Chromium, listen, names, serve};
 
@@ -78,8 +78,9 @@ fn is_as_the_page_says(load: &Load, page: &Page) {
         let request = found[&number];
         assert_eq!(request.kind, Some(resource.kind), "{}", request.url);
         let told = request.found_in.as_deref().map(place);
-        // Of what a script asks for, the browser often names the document that it runs in: of pictures, frames, what was sent on, and
-        // what scripts ask for that come from elsewhere than the page says.
+        // Of what a script asks for, the browser often names the document that it runs in: of
+        // pictures, frames, what was sent on, and what scripts ask for that come from elsewhere
+        // than the page says.
         let mut named = vec![finder(page, number)];
         while let Some(above) = *named.last().unwrap()
             && page.resources()[above].kind == Kind::Script
@@ -134,7 +135,8 @@ fn the_median_page_is_loaded_cold_and_warm() {
         computing.load <= cold.load && computing.fcp <= cold.fcp,
         "{computing:?}"
     );
-    // HTTP/1.1: up to six connections with each origin, and as many again for what is asked for without cookies.
+    // HTTP/1.1: up to six connections with each origin, and as many again for what is asked for
+    // without cookies.
     let origins: Vec<&str> = cold
         .connections
         .iter()
@@ -142,8 +144,9 @@ fn the_median_page_is_loaded_cold_and_warm() {
         .collect();
     assert!(origins.len() > 3 && origins.len() <= 36, "{origins:?}");
     assert!(cold.connections.iter().all(|one| one.tls.is_none()));
-    // No times are told of a connection whose request another one took before it was there: whoever takes it then found it idle. So
-    // the first of each origin has them, and more often than not the others.
+    // No times are told of a connection whose request another one took before it was there: whoever
+    // takes it then found it idle. So the first of each origin has them, and more often than not
+    // the others.
     let timed: Vec<&str> = (cold.connections.iter())
         .filter(|one| one.connecting.is_some())
         .map(|one| one.origin.as_str())
@@ -257,7 +260,8 @@ fn installed() -> PathBuf {
     home
 }
 
-/// Whatever finds whatever, with redirects between, on sites that have nothing to do with each other.
+/// Whatever finds whatever, with redirects between, on sites that have nothing to do with each
+/// other.
 #[test]
 fn whatever_finds_something_finds_it_in_the_browser() {
     let finders = [Kind::Document, Kind::Style, Kind::Script];
@@ -316,19 +320,19 @@ fn whatever_finds_something_finds_it_in_the_browser() {
 }
 
 /// A site of one document, and whatever else.
-fn hand_made(document: &str, more: Vec<(&str, Asked)>) -> Site {
+fn hand_made(document: &str, more: Vec<(&str, Content)>) -> Site {
     let document = format!("<!doctype html><link rel=icon href=data:,>{document}");
-    let mut answers = vec![("/", Asked::Body(document.into_bytes()))];
+    let mut answers = vec![("/", Content::Body(document.into_bytes()))];
     answers.extend(more);
     let answers = answers
         .into_iter()
         .enumerate()
-        .map(|(resource, (path, asked))| Answer {
+        .map(|(resource, (path, content))| Answer {
             resource,
             origin: 0,
             path: path.to_owned(),
             fields: vec![("content-type".to_owned(), "text/html".to_owned())],
-            asked,
+            content,
             is_recorded: false,
         });
     Site {
@@ -345,7 +349,8 @@ fn served_by_hand(site: Site) -> String {
     format!("http://{name}/")
 }
 
-/// Made-up pictures and fonts are some: the browser asks for what a script names once they are decoded.
+/// Made-up pictures and fonts are some: the browser asks for what a script names once they are
+/// decoded.
 #[test]
 fn made_up_pictures_and_fonts_are_pictures_and_fonts() {
     let resource = |kind, body| Resource {
@@ -372,12 +377,13 @@ fn made_up_pictures_and_fonts_are_pictures_and_fonts() {
     let mut more = Vec::new();
     for answer in &site.answers[1..] {
         let path = answer.path.as_str();
-        let checked = match path.ends_with("png") {
-            true => format!("e=new Image();e.src='{path}';e.decode()"),
-            false => format!("e=new FontFace('f','url({path})');e.load()"),
+        let checked = if path.ends_with("png") {
+            format!("e=new Image();e.src='{path}';e.decode()")
+        } else {
+            format!("e=new FontFace('f','url({path})');e.load()")
         };
         document += &format!("{checked}.then(()=>fetch('/good?{path}'),()=>fetch('/bad?{path}'));");
-        more.push((path, answer.asked.clone()));
+        more.push((path, answer.content.clone()));
     }
     document += "</script>";
     let url = served_by_hand(hand_made(&document, more.clone()));
@@ -415,7 +421,7 @@ fn a_page_that_can_not_be_loaded_is_told_and_the_browser_goes_on() {
     let blank = served_by_hand(hand_made("<title>blank</title>", Vec::new()));
     let endless = served_by_hand(hand_made(
         "<p>text<img src=/endless>",
-        vec![("/endless", Asked::Elsewhere("nowhere".to_owned()))],
+        vec![("/endless", Content::Elsewhere("nowhere".to_owned()))],
     ));
     let missing = format!("{good}missing");
     let timeout = Duration::from_secs(3);

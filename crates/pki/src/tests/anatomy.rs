@@ -152,9 +152,12 @@ fn what_is_wrong_is_said_with_its_place() {
 
 /// A certificate of hardly anything, and NULL at one place where it is too much.
 fn minimal(extra: Option<usize>) -> Vec<u8> {
-    let null = |place| match extra == Some(place) {
-        true => vec![5, 0],
-        false => Vec::new(),
+    let null = |place| {
+        if extra == Some(place) {
+            vec![5, 0]
+        } else {
+            Vec::new()
+        }
     };
     let empty = der::sequence(&[]);
     let algorithm = der::sequence(&[&Oid(&[1, 2, 3]).to_der()]);

@@ -362,15 +362,14 @@ fn certificate(name: &str, key: &PKey<Private>, issuer: Option<(&X509, &PKey<Pri
     builder
         .set_not_after(&Asn1Time::days_from_now(30).unwrap())
         .unwrap();
-    let extension = match name.contains('.') {
-        true => {
-            let context = builder.x509v3_context(None, None);
-            SubjectAlternativeName::new()
-                .dns(name)
-                .build(&context)
-                .unwrap()
-        }
-        false => BasicConstraints::new().critical().ca().build().unwrap(),
+    let extension = if name.contains('.') {
+        let context = builder.x509v3_context(None, None);
+        SubjectAlternativeName::new()
+            .dns(name)
+            .build(&context)
+            .unwrap()
+    } else {
+        BasicConstraints::new().critical().ca().build().unwrap()
     };
     builder.append_extension(extension).unwrap();
     let signer = issuer.map_or(key, |(_, key)| key);

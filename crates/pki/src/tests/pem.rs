@@ -78,7 +78,8 @@ fn refusal(chain: &Chain) -> String {
     folder.load_with(None, Some(&ca)).unwrap_err()
 }
 
-/// The forms that a key of ML-DSA can have (RFC 9881, section 6): its seed, what is made of it, and both, as caches have had it.
+/// The forms that a key of ML-DSA can have (RFC 9881, section 6): its seed, what is made of it, and
+/// both, as caches have had it.
 #[test]
 fn ml_dsa_keys_of_all_three_forms_are_read() {
     for algorithm in [
@@ -139,10 +140,10 @@ fn walk(folder: &Path, name: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
-        match path.is_dir() {
-            true => found.extend(walk(&path, name)),
-            false if path.ends_with(name) => found.push(path),
-            false => {}
+        if path.is_dir() {
+            found.extend(walk(&path, name));
+        } else if path.ends_with(name) {
+            found.push(path);
         }
     }
     found.retain(|path| path.with_file_name("chain.pem").exists());

@@ -111,7 +111,7 @@ fn an_offer_is_kept_for_its_ttl_a_day_and_its_validity_at_most() {
         (seconds(300), end, Duration::ZERO),
         (seconds(300), end + month, Duration::ZERO),
     ] {
-        assert_eq!(kept_for(&offer, ttl, now), expected, "{ttl:?}");
+        assert_eq!(cacheable_for(&offer, ttl, now), expected, "{ttl:?}");
     }
 }
 

@@ -43,12 +43,13 @@ static OFFERED: OnceLock<Index<Ssl, Offered>> = OnceLock::new();
 /// [`PEER`](openssl::ssl::SslVerifyMode::PEER); the callback that goes with the mode is called for each certificate,
 /// whether the server sent it or DNS.
 ///
-/// A server whose whole chain DNS delivered may prove its key as a raw public key. OpenSSL knows no certificate of such
-/// a peer: `SSL_get0_peer_certificate` is empty, and its Certificate Transparency callback is not called. What looks at
-/// either is to look at [`verified_chain`], which has the chain in every mode.
+/// A server whose whole chain DNS delivered may prove its key as a raw public key. OpenSSL knows no
+/// certificate of such a peer: `SSL_get0_peer_certificate` is empty, and its Certificate
+/// Transparency callback is not called. What looks at either is to look at [`verified_chain`],
+/// which has the chain in every mode.
 ///
-/// Sessions are OpenSSL's: keep them by the server's name. OpenSSL's servers accept a ticket of one of their names for
-/// another.
+/// Sessions are OpenSSL's: keep them by the server's name. OpenSSL's servers accept a ticket of one
+/// of their names for another.
 ///
 /// # Errors
 /// OpenSSL's, if it has the extension itself.
@@ -73,8 +74,8 @@ pub fn install(context: &mut SslContextBuilder, number: ExtensionType) -> Result
     )
 }
 
-/// Has this connection's ClientHello say what DNS delivered. If that is the whole chain, `end_entity` is how
-/// the server is to prove its key.
+/// Has this connection's ClientHello say what DNS delivered. If that is the whole chain,
+/// `end_entity` is how the server is to prove its key.
 ///
 /// # Errors
 /// OpenSSL's.
@@ -94,21 +95,22 @@ pub fn offer(ssl: &mut SslRef, offer: Offer, end_entity: EndEntity) -> Result<()
     Ok(())
 }
 
-/// What the ServerHello has answered so far. None if nothing was said.
+/// What the ServerHello has answered so far. None if nothing was answered.
 pub fn answer(ssl: &SslRef) -> Option<Answer> {
     Some(ssl.ex_data(*OFFERED.get()?)?.answer())
 }
 
-/// What became of the offer, once the handshake has succeeded. None if there was no offer, or if a session was
-/// resumed: there are no certificates then, and the server does not answer.
+/// What became of the offer, once the handshake has succeeded. None if there was no offer, or if a
+/// session was resumed: there are no certificates then, and the server does not answer.
 pub fn outcome(ssl: &SslRef) -> Option<Result<(), Fallback>> {
     let offered = ssl.ex_data(*OFFERED.get()?)?;
     (!ssl.session_reused()).then(|| offered.answer().outcome(offered.offer.digest()))
 }
 
-/// The chain that was verified in this handshake, the end-entity first and the anchor last; none if a session was
-/// resumed. It is what OpenSSL's `SSL_get0_verified_chain` says, and there too where that is silent: of a server that
-/// proved itself with a raw public key, as OpenSSL's peer certificate and chain are absent then.
+/// The chain that was verified in this handshake, the end-entity first and the anchor last; none if
+/// a session was resumed. It is what OpenSSL's `SSL_get0_verified_chain` says, and there too where
+/// that is silent: of a server that proved itself with a raw public key, as OpenSSL's peer
+/// certificate and chain are absent then.
 pub fn verified_chain(ssl: &SslRef) -> Option<Vec<X509>> {
     let offered = OFFERED.get().and_then(|index| ssl.ex_data(*index));
     let instead = offered.and_then(|offered| offered.verified.get());
@@ -154,8 +156,8 @@ fn verify_whole(context: &mut X509StoreContextRef) -> Result<bool, ErrorStack> {
     ffi::verify_with(context, offer.certificates())
 }
 
-/// The key is that of the delivered end-entity, which is verified as if the server had sent it: the verification
-/// callback of the application sees each certificate.
+/// The key is that of the delivered end-entity, which is verified as if the server had sent it: the
+/// verification callback of the application sees each certificate.
 fn verify_raw_key(
     context: &mut X509StoreContextRef,
     ssl: Index<X509StoreContext, SslRef>,

@@ -23,7 +23,7 @@ use crate::{Digest, Part};
 /// What this connection's client gets.
 struct Chosen {
     selection: Selection,
-    /// What the client said that it has.
+    /// What the client declared that it has.
     offered: Option<Digest>,
     raw_public_key: RawPublicKey,
     end_entity: EndEntity,
@@ -56,13 +56,14 @@ struct Gate {
     is_open: AtomicBool,
     signs_slowly: AtomicBool,
     /// What the ClientHello asks for.
-    asked: OnceLock<String>,
+    requested_name: OnceLock<String>,
     is_refused: AtomicBool,
 }
 
-/// Has the handshake of `ssl` stop at each ClientHello, which is whole then, and nothing was computed:
-/// `accept` fails with `ErrorCode::WANT_CLIENT_HELLO_CB`. It goes on where it stopped when `accept` is called
-/// after [`pass`]. So whoever accepts decides where and when it is computed and signed.
+/// Has the handshake of `ssl` stop at each ClientHello, which is whole then, and nothing was
+/// computed: `accept` fails with `ErrorCode::WANT_CLIENT_HELLO_CB`. It goes on where it stopped
+/// when `accept` is called after [`pass`]. So whoever accepts decides where and when it is computed
+/// and signed.
 ///
 /// Its session is for the name that is asked for, and is not resumed for another one.
 ///
@@ -73,7 +74,7 @@ pub fn stop_at_client_hello(ssl: &mut SslRef, unknown: UnknownNames) -> Result<(
         unknown,
         is_open: AtomicBool::default(),
         signs_slowly: AtomicBool::default(),
-        asked: OnceLock::new(),
+        requested_name: OnceLock::new(),
         is_refused: AtomicBool::default(),
     };
     ssl.set_ex_data(super::index(&GATE)?, gate);
@@ -87,19 +88,20 @@ pub fn pass(ssl: &SslRef) {
     }
 }
 
-/// Whether a handshake that has stopped at its ClientHello may sign with SLH-DSA, which takes a hundred times as
-/// long as others.
+/// Whether a handshake that has stopped at its ClientHello may sign with SLH-DSA, which takes a
+/// hundred times as long as others.
 pub fn may_sign_slowly(ssl: &SslRef) -> bool {
     gate(ssl).is_some_and(|gate| gate.signs_slowly.load(Ordering::Relaxed))
 }
 
-/// The name that the ClientHello of a handshake that stops there ([`stop_at_client_hello`]) asks for, whatever becomes
-/// of the handshake.
-pub fn asked(ssl: &SslRef) -> Option<&str> {
-    gate(ssl)?.asked.get().map(String::as_str)
+/// The name that the ClientHello of a handshake that stops there ([`stop_at_client_hello`]) asks
+/// for, whatever becomes of the handshake.
+pub fn requested_name(ssl: &SslRef) -> Option<&str> {
+    gate(ssl)?.requested_name.get().map(String::as_str)
 }
 
-/// Whether a handshake failed as no chain is for the name that was asked for ([`UnknownNames::Refused`]).
+/// Whether a handshake failed as no chain is for the name that was asked for
+/// ([`UnknownNames::Refused`]).
 pub fn is_refused(ssl: &SslRef) -> bool {
     gate(ssl).is_some_and(|gate| gate.is_refused.load(Ordering::Relaxed))
 }
@@ -108,19 +110,20 @@ fn gate(ssl: &SslRef) -> Option<&Gate> {
     ssl.ex_data(*GATE.get()?)
 }
 
-/// What a ClientHello callback answers to a handshake that is to stop ([`stop_at_client_hello`]): none if it goes
-/// on. [`install`] asks itself; it is for servers without the mechanism.
+/// What a ClientHello callback answers to a handshake that is to stop ([`stop_at_client_hello`]):
+/// none if it goes on. [`install`] asks itself; it is for servers without the mechanism.
 pub fn stopped(ssl: &SslRef) -> Option<ClientHelloResponse> {
     let is_stopped = !gate(ssl)?.is_open.swap(false, Ordering::Relaxed);
     is_stopped.then_some(ClientHelloResponse::RETRY)
 }
 
-/// Has a server's handshakes answer with `chains`: as plain TLS to clients without the extension, without
-/// what DNS delivered to those with it. `end_entity` is how the key is proved when the whole chain is left
-/// out: [`EndEntity::Carrier`] is an experiment, and clients that take raw public keys still get those.
+/// Has a server's handshakes answer with `chains`: as plain TLS to clients without the extension,
+/// without what DNS delivered to those with it. `end_entity` is how the key is proved when the
+/// whole chain is left out: [`EndEntity::Carrier`] is an experiment, and clients that take raw
+/// public keys still get those.
 ///
-/// It takes the context's ClientHello callback, certificate callback and custom extension. The context
-/// needs no certificate of its own.
+/// It takes the context's ClientHello callback, certificate callback and custom extension. The
+/// context needs no certificate of its own.
 ///
 /// # Errors
 /// OpenSSL's, if it has the extension itself.
@@ -135,14 +138,14 @@ pub fn install(
     context.set_mode(SslMode::NO_AUTO_CHAIN);
     context.set_client_hello_callback(move |ssl, alert| {
         let chains = chains.load();
-        let name = asked_name(ssl);
+        let name = name_in_hello(ssl);
         let chosen = choose(ssl, &chains, name.as_deref(), number, end_entity);
         if let Some(gate) = gate(ssl) {
             if let Some(name) = &name {
-                gate.asked.get_or_init(|| name.clone());
+                gate.requested_name.get_or_init(|| name.clone());
             }
-            let is_known = || name.as_deref().is_some_and(|name| chains.knows(name));
-            if gate.unknown == UnknownNames::Refused && !is_known() {
+            let has_chain = || name.as_deref().is_some_and(|name| chains.knows(name));
+            if gate.unknown == UnknownNames::Refused && !has_chain() {
                 gate.is_refused.store(true, Ordering::Relaxed);
                 *alert = SslAlert::UNRECOGNIZED_NAME;
                 return Err(ErrorStack::get());
@@ -156,9 +159,10 @@ pub fn install(
             ffi::set_session_id_context(ssl, &sha256(name.as_bytes()))?;
         }
         // After a HelloRetryRequest nothing that was set for the first ClientHello stays.
-        let types: &[u8] = match chosen.is_raw_key() {
-            true => &[certificate_type::RAW_PUBLIC_KEY, certificate_type::X509],
-            false => &[certificate_type::X509],
+        let types: &[u8] = if chosen.is_raw_key() {
+            &[certificate_type::RAW_PUBLIC_KEY, certificate_type::X509]
+        } else {
+            &[certificate_type::X509]
         };
         let set = ffi::set_server_certificate_types(ssl, types);
         ssl.set_ex_data(index, chosen);
@@ -197,10 +201,13 @@ pub fn omitted_bytes(ssl: &SslRef) -> usize {
     let lengths = chain.lengths().rev().take(*omitted);
     let whole: usize = lengths.map(|length| length + ENTRY).sum();
     let is_raw_key = || ssl.ex_data(*CHOSEN.get()?).map(Chosen::is_raw_key);
-    let instead = match *omitted < chain.certificates().len() {
-        true => return whole,
-        false if is_raw_key() == Some(true) => chain.public_key().public_key_to_der(),
-        false => ssl.certificate().map_or(Ok(Vec::new()), X509Ref::to_der),
+    if *omitted < chain.certificates().len() {
+        return whole;
+    }
+    let instead = if is_raw_key() == Some(true) {
+        chain.public_key().public_key_to_der()
+    } else {
+        ssl.certificate().map_or(Ok(Vec::new()), X509Ref::to_der)
     };
     whole.saturating_sub(instead.map_or(0, |instead| instead.len() + ENTRY))
 }
@@ -223,7 +230,7 @@ fn omission(ssl: &SslRef) -> Option<&Omission> {
 }
 
 /// The name that a ClientHello asks for, in lower case.
-fn asked_name(ssl: &SslRef) -> Option<String> {
+fn name_in_hello(ssl: &SslRef) -> Option<String> {
     const SERVER_NAME: u16 = 0;
     let name = ffi::client_hello_extension(ssl, SERVER_NAME);
     name.and_then(|data| extension::server_name(&data))
@@ -248,9 +255,10 @@ fn choose(
     Chosen {
         selection: chains.select(name, offered.as_ref()),
         offered,
-        raw_public_key: match takes_raw_key {
-            true => RawPublicKey::Taken,
-            false => RawPublicKey::NotTaken,
+        raw_public_key: if takes_raw_key {
+            RawPublicKey::Taken
+        } else {
+            RawPublicKey::NotTaken
         },
         end_entity,
     }
@@ -302,7 +310,8 @@ fn prepare(ssl: &mut SslRef, index: Index<Ssl, Chosen>) -> Result<(), ErrorStack
     let is_carrier =
         chosen.leaves_out_all() && !chosen.is_raw_key() && chosen.end_entity == EndEntity::Carrier;
     let selection = chosen.selection.clone();
-    // Those for the first ClientHello, after a HelloRetryRequest: of an algorithm, say, that no chain has any more.
+    // Those for the first ClientHello, after a HelloRetryRequest: of an algorithm, say, that no
+    // chain has any more.
     ffi::clear_certificates(ssl);
     match selection {
         Selection::Without(omissions) => {

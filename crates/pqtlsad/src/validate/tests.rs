@@ -274,9 +274,10 @@ fn path_lengths_count() {
             &end_entity_extensions(),
         );
         let result = checked(whole(&[&root, &middle, &end]), &root);
-        match is_good {
-            true => drop(result.unwrap()),
-            false => assert_eq!(refused(result), invalid("path length constraint exceeded")),
+        if is_good {
+            drop(result.unwrap());
+        } else {
+            assert_eq!(refused(result), invalid("path length constraint exceeded"));
         }
     }
 }
@@ -298,9 +299,10 @@ fn name_constraints_count() {
         let (root, root_key) = issue("root", None, &[ca, constraints.unwrap()]);
         let (end, _) = issue("end", Some((&root, &root_key)), &end_entity_extensions());
         let result = checked(whole(&[&root, &end]), &root);
-        match is_good {
-            true => drop(result.unwrap()),
-            false => assert_eq!(refused(result), invalid("permitted subtree violation")),
+        if is_good {
+            drop(result.unwrap());
+        } else {
+            assert_eq!(refused(result), invalid("permitted subtree violation"));
         }
     }
 }
@@ -332,9 +334,10 @@ fn only_names_of_the_subject_alternative_name_count_and_whole_wildcards() {
             algorithms: Algorithms::All,
         };
         let result = validate(whole(&[&root, &end]), HOST, &trust);
-        match is_good {
-            true => drop(result.unwrap()),
-            false => assert_eq!(refused(result), invalid("hostname mismatch")),
+        if is_good {
+            drop(result.unwrap());
+        } else {
+            assert_eq!(refused(result), invalid("hostname mismatch"));
         }
     }
 }

@@ -1,9 +1,10 @@
-//! What a document says of what came behind a handshake, tickets and a response, and how those left their server.
+//! What a document says of what came behind a handshake, tickets and a response, and how those left
+//! their server.
 
 use lastbyte_exchange::{Then, Transfer, Writes};
 use serde::{Deserialize, Serialize};
 
-use super::exchange::seen;
+use super::exchange::observed_writes;
 use super::{LEAST_RECORD, MOST_FLIGHT, MOST_RECORD, MOST_RESPONSE, Number};
 use crate::{Answer, AnswerWrites, Connection, ResponseWrites, answer_writes};
 
@@ -46,11 +47,12 @@ impl Answered {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TicketsSeen {
-    /// On the wire; none where that was not seen, and then they are in the response's bytes. Those that left with the handshake are
-    /// in that one's.
+    /// On the wire; none where that was not seen, and then they are in the response's bytes. Those
+    /// that left with the handshake are in that one's.
     #[serde(rename = "ticket_wire_bytes", skip_serializing_if = "Option::is_none")]
     pub wire_bytes: Option<u32>,
-    /// The writes in which those left the server; none where they left with the response, or nobody could tell.
+    /// The writes in which those left the server; none where they left with the response, or nobody
+    /// could tell.
     #[serde(rename = "ticket_writes", skip_serializing_if = "Vec::is_empty")]
     pub writes: Vec<usize>,
 }
@@ -73,7 +75,7 @@ impl TicketsSeen {
     /// As what crosses the wire, if anything does.
     pub(super) fn transfer(&self) -> Option<Transfer> {
         let bytes = self.wire_bytes.filter(|bytes| *bytes > 0)?;
-        Some(Transfer::seen(bytes as usize).in_writes(seen(Then::Rest, &self.writes)))
+        Some(Transfer::seen(bytes as usize).in_writes(observed_writes(Then::Rest, &self.writes)))
     }
 }
 
@@ -88,7 +90,8 @@ pub struct ResponseSeen {
     /// Of its first record on the wire: nothing of it can be read before its last byte is there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_record_wire_bytes: Option<usize>,
-    /// In which writes it left the server; none where segments were not counted, or came as nothing that is known would have them.
+    /// In which writes it left the server; none where segments were not counted, or came as nothing
+    /// that is known would have them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub writes: Option<ResponseWrites>,
     /// Whether all of it was read.
@@ -102,7 +105,8 @@ pub struct ResponseSeen {
 }
 
 impl ResponseSeen {
-    /// One of which nothing is known but how it left: how long its first record was, and what was found of its writes.
+    /// One of which nothing is known but how it left: how long its first record was, and what was
+    /// found of its writes.
     #[must_use]
     pub fn left(first_record: Option<usize>, answered: Option<&Answered>) -> ResponseSeen {
         ResponseSeen {
@@ -155,7 +159,7 @@ impl ResponseSeen {
 impl From<&ResponseSeen> for Transfer {
     fn from(response: &ResponseSeen) -> Transfer {
         let writes = response.writes.as_ref();
-        let writes = writes.and_then(|writes| seen(Then::Again, &writes.first));
+        let writes = writes.and_then(|writes| observed_writes(Then::Again, &writes.first));
         Transfer::seen(response.wire_bytes).in_writes(writes)
     }
 }

@@ -29,7 +29,7 @@ impl From<&Document> for Exchange {
         ]);
         let writes = tls.writes.as_ref();
         exchange.handshake.server_writes =
-            writes.and_then(|writes| seen(Then::Rest, &writes.first));
+            writes.and_then(|writes| observed_writes(Then::Rest, &writes.first));
         let group = document.group.as_ref();
         let group = group.and_then(|name| name.parse::<Group>().ok());
         exchange.negotiated.group = group.map(Group::code_point);
@@ -41,7 +41,7 @@ impl From<&Document> for Exchange {
 }
 
 /// Writes as they were seen on the wire; none where all is one.
-pub(super) fn seen(then: Then, first: &[usize]) -> Option<Writes> {
+pub(super) fn observed_writes(then: Then, first: &[usize]) -> Option<Writes> {
     let sizes = first.iter();
     let sizes = sizes.map(|bytes| u32::try_from(*bytes).unwrap_or(u32::MAX));
     (!first.is_empty()).then(|| Writes::new(Unit::Wire, then, sizes))

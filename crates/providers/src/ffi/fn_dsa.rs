@@ -315,10 +315,11 @@ unsafe extern "C" fn digest_verify(
 
 /// Bytes of OpenSSL's, which may be none at no address.
 unsafe fn borrow<'a>(bytes: *const u8, length: usize) -> &'a [u8] {
-    match bytes.is_null() {
-        true => &[],
+    if bytes.is_null() {
+        &[]
+    } else {
         // SAFETY: whoever calls promises so many bytes for as long as it uses them.
-        false => unsafe { slice::from_raw_parts(bytes, length) },
+        unsafe { slice::from_raw_parts(bytes, length) }
     }
 }
 

@@ -140,7 +140,7 @@ impl Probe {
         if let (None, Some(seen)) = (document.initial_window, seen) {
             notes.push(format!(
                 "The initial window was seen as {}: it is drawn as {window}.",
-                seen.told(),
+                seen.to_text(),
             ));
         }
         let supposed = explain::SUPPOSED

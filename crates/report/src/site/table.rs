@@ -339,7 +339,7 @@ fn edges(document: &Document) -> String {
     let supposed = match (is_known, &document.window) {
         (true, _) => String::new(),
         (false, Some(seen)) if seen.certainty != Certainty::Uncertain => {
-            format!(", of which {} was seen", seen.told())
+            format!(", of which {} was seen", seen.to_text())
         }
         (false, _) => ", which is supposed, as it was not seen".to_owned(),
     };
@@ -360,7 +360,7 @@ pub fn line(document: &Document) -> String {
     let known = |value: Option<String>| value.unwrap_or_else(|| "-".to_owned());
     let number = |value: Option<f64>| known(value.map(|value| format!("{value:.2}")));
     let today = site::of_today(document);
-    let window = document.window.as_ref().map(WindowSeen::told);
+    let window = document.window.as_ref().map(WindowSeen::to_text);
     let fields = [
         ("host", document.host.clone()),
         ("rtt_ms", number(document.rtt_ms)),

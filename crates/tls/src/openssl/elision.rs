@@ -1,5 +1,5 @@
-//! Intermediates that a server leaves out for clients that have them, on OpenSSL: for a flag of the ClientHello
-//! (draft-kampanakis-tls-scas-latest-03), or for an anchor that it names.
+//! Intermediates that a server leaves out for clients that have them, on OpenSSL: for a flag of the
+//! ClientHello (draft-kampanakis-tls-scas-latest-03), or for an anchor that it names.
 
 use std::sync::{Arc, OnceLock};
 
@@ -18,8 +18,8 @@ use super::trust_anchors::{self, Path, Paths};
 use crate::anchors;
 use crate::stack::Retry;
 
-/// Has a server leave intermediates out. Gives what each of its connections sends until its client has said
-/// something.
+/// Has a server leave intermediates out. Gives what each of its connections sends until its client
+/// has sent something.
 pub(super) fn install_server(
     context: &mut SslContextBuilder,
     chain: &Chain,
@@ -122,7 +122,8 @@ impl Client {
         })
     }
 
-    /// Has a connection say what a client says that has never failed, or one whose connection before this one has.
+    /// Has a connection say what a client says that has never failed, or one whose connection
+    /// before this one has.
     pub(super) fn begin(&self, ssl: &mut SslRef, retry: Option<&Retry>) -> Result<(), ErrorStack> {
         match (self.signal, retry) {
             (_, Some(Retry::Whole)) => Ok(()),
@@ -149,7 +150,7 @@ impl Client {
 pub(super) enum NextTry {
     /// Without the flag.
     Whole,
-    /// One of these that the server has said it has a path for.
+    /// One of these that the server has declared a path for.
     Anchor(Vec<TrustAnchorId>),
 }
 
@@ -163,7 +164,8 @@ impl NextTry {
     }
 }
 
-/// Has a client hold the intermediates that it holds: to build paths of, or as anchors that end them.
+/// Has a client hold the intermediates that it holds: to build paths of, or as anchors that end
+/// them.
 pub(super) fn hold(
     store: &mut X509StoreBuilder,
     chain: &Chain,

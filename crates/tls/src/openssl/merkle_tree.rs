@@ -14,14 +14,16 @@ use super::credentials::{Credentials, index};
 use super::trust_anchors::{self, Path, Paths};
 use crate::merkle_tree::MerkleTree;
 
-/// Has a server send its certificates. Gives what each of its connections sends until its client has said something.
+/// Has a server send its certificates. Gives what each of its connections sends until its client
+/// has sent something.
 pub(super) fn install_server(
     context: &mut SslContextBuilder,
     chain: &Chain,
     tree: &MerkleTree,
 ) -> Result<Arc<Credentials>, ErrorStack> {
     context.set_mode(SslMode::NO_AUTO_CHAIN);
-    // At any other level OpenSSL refuses to send a certificate whose signature's algorithm it does not know.
+    // At any other level OpenSSL refuses to send a certificate whose signature's algorithm it does
+    // not know.
     context.set_security_level(0);
     let credentials = |certificates: Vec<X509>| Credentials {
         certificates,
@@ -54,7 +56,8 @@ pub(super) fn install_server(
     }
 }
 
-/// What the callback has found of a connection's certificate: OpenSSL calls it for each of its own complaints.
+/// What the callback has found of a connection's certificate: OpenSSL calls it for each of its own
+/// complaints.
 static ACCEPTED: OnceLock<Index<Ssl, OnceLock<bool>>> = OnceLock::new();
 
 /// Has clients accept what `tree` has them accept, and nothing else.
@@ -75,9 +78,9 @@ pub(super) fn install_client(
         if !is_of_proof(complaint.error()) || complaint.error_depth() != 0 {
             return false;
         }
-        let known = (complaint.ex_data(ssl)).and_then(|ssl| ssl.ex_data(accepted));
+        let decision = (complaint.ex_data(ssl)).and_then(|ssl| ssl.ex_data(accepted));
         let found = || accepts(&tree, complaint, &host);
-        let is_accepted = known.map_or_else(found, |known| *known.get_or_init(found));
+        let is_accepted = decision.map_or_else(found, |decision| *decision.get_or_init(found));
         if is_accepted {
             complaint.set_error(X509VerifyResult::OK);
         }

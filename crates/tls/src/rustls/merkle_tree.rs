@@ -26,9 +26,10 @@ impl ServerCertVerifier for Verifier {
         _: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
         let host = server_name.to_str();
-        match intermediates.is_empty() && self.tree.accepts(end_entity, &host) {
-            true => Ok(ServerCertVerified::assertion()),
-            false => Err(CertificateError::UnknownIssuer.into()),
+        if intermediates.is_empty() && self.tree.accepts(end_entity, &host) {
+            Ok(ServerCertVerified::assertion())
+        } else {
+            Err(CertificateError::UnknownIssuer.into())
         }
     }
 

@@ -186,8 +186,9 @@ fn possible_key_shares(ask: &Ask) -> String {
         }
     }
     possible.dedup();
-    match possible.is_empty() {
-        true => "none, choose another group, key algorithm or stack".to_owned(),
-        false => possible.join("; "),
+    if possible.is_empty() {
+        "none, choose another group, key algorithm or stack".to_owned()
+    } else {
+        possible.join("; ")
     }
 }

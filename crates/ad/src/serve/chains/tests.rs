@@ -52,14 +52,14 @@ impl Folder {
         fs::write(&self.files.key, key_of(chain)).unwrap();
     }
 
-    fn look(&mut self, asked: Asked) -> Step {
-        self.followed.look(asked, self.now, SystemTime::now())
+    fn look(&mut self, reading: Reading) -> Step {
+        self.followed.look(reading, self.now, SystemTime::now())
     }
 
     /// A second later.
-    fn next(&mut self, asked: Asked) -> Step {
+    fn next(&mut self, reading: Reading) -> Step {
         self.now += INTERVAL;
-        self.look(asked)
+        self.look(reading)
     }
 }
 
@@ -181,13 +181,13 @@ fn what_is_wrong_with_one_file_is_told_where_the_other_can_not_be_read() {
 fn a_change_counts_when_it_lasts() {
     let [old, new] = [made(), made()];
     let mut folder = Folder::new(&old);
-    same(folder.look(Asked::IfChanged));
+    same(folder.look(Reading::IfChanged));
     folder.write(&new);
-    waiting(folder.look(Asked::IfChanged));
+    waiting(folder.look(Reading::IfChanged));
     // Two looks at one moment are one.
-    waiting(folder.look(Asked::IfChanged));
-    changed(folder.next(Asked::IfChanged), &new);
-    same(folder.next(Asked::IfChanged));
+    waiting(folder.look(Reading::IfChanged));
+    changed(folder.next(Reading::IfChanged), &new);
+    same(folder.next(Reading::IfChanged));
 }
 
 #[test]
@@ -200,12 +200,12 @@ fn a_chain_that_is_being_written_is_not_taken() {
     // Between the certificates, what is there could be served.
     for cut in [0, 100, first, first + 17] {
         fs::write(&folder.files.chain, &whole[..cut]).unwrap();
-        waiting(folder.next(Asked::IfChanged));
-        waiting(folder.look(Asked::Always));
+        waiting(folder.next(Reading::IfChanged));
+        waiting(folder.look(Reading::Always));
     }
     fs::write(&folder.files.chain, &whole).unwrap();
-    waiting(folder.next(Asked::IfChanged));
-    changed(folder.next(Asked::IfChanged), &new);
+    waiting(folder.next(Reading::IfChanged));
+    changed(folder.next(Reading::IfChanged), &new);
 }
 
 #[test]
@@ -214,39 +214,39 @@ fn what_can_not_be_served_is_told_each_time_that_it_comes() {
     let mut folder = Folder::new(&old);
     for _ in 0..2 {
         fs::write(&folder.files.key, key_of(&other)).unwrap();
-        waiting(folder.next(Asked::IfChanged));
-        assert!(refused(folder.next(Asked::IfChanged)).contains("the key is not that"));
+        waiting(folder.next(Reading::IfChanged));
+        assert!(refused(folder.next(Reading::IfChanged)).contains("the key is not that"));
         assert!(folder.followed.still_refused().is_some());
         for _ in 0..3 {
-            same(folder.next(Asked::IfChanged));
+            same(folder.next(Reading::IfChanged));
         }
         folder.write(&old);
-        same(folder.next(Asked::IfChanged));
+        same(folder.next(Reading::IfChanged));
         assert!(folder.followed.still_refused().is_none());
     }
     fs::remove_file(&folder.files.chain).unwrap();
-    waiting(folder.next(Asked::IfChanged));
-    assert!(refused(folder.next(Asked::IfChanged)).contains("No such file"));
-    same(folder.next(Asked::IfChanged));
+    waiting(folder.next(Reading::IfChanged));
+    assert!(refused(folder.next(Reading::IfChanged)).contains("No such file"));
+    same(folder.next(Reading::IfChanged));
     // It can't be read for another reason.
     fs::create_dir(&folder.files.chain).unwrap();
-    waiting(folder.next(Asked::IfChanged));
-    assert!(refused(folder.next(Asked::IfChanged)).contains("Is a directory"));
-    same(folder.next(Asked::IfChanged));
+    waiting(folder.next(Reading::IfChanged));
+    assert!(refused(folder.next(Reading::IfChanged)).contains("Is a directory"));
+    same(folder.next(Reading::IfChanged));
 }
 
 #[test]
 fn who_asks_waits_for_two_looks_as_well() {
     let [old, new] = [made(), made()];
     let mut folder = Folder::new(&old);
-    waiting(folder.look(Asked::Always));
-    changed(folder.next(Asked::Always), &old);
+    waiting(folder.look(Reading::Always));
+    changed(folder.next(Reading::Always), &old);
     // Between the writes.
     fs::write(&folder.files.key, key_of(&new)).unwrap();
-    waiting(folder.next(Asked::Always));
+    waiting(folder.next(Reading::Always));
     folder.write(&new);
-    waiting(folder.next(Asked::Always));
-    changed(folder.next(Asked::Always), &new);
+    waiting(folder.next(Reading::Always));
+    changed(folder.next(Reading::Always), &new);
 }
 
 #[test]
@@ -254,8 +254,8 @@ fn a_change_between_loading_and_the_first_look_is_seen() {
     let [old, new] = [made(), made()];
     let mut folder = Folder::new(&old);
     folder.write(&new);
-    waiting(folder.look(Asked::IfChanged));
-    changed(folder.next(Asked::IfChanged), &new);
+    waiting(folder.look(Reading::IfChanged));
+    changed(folder.next(Reading::IfChanged), &new);
 }
 
 #[test]
@@ -268,14 +268,14 @@ fn files_are_read_when_something_says_that_they_changed() {
     let digest = sha256(b"one");
     assert_eq!(watched.look(now).unwrap(), digest);
     assert!(
-        watched.seen.is_none(),
+        watched.last.is_none(),
         "another write could have these times"
     );
     let later = now + Duration::from_secs(10);
     assert_eq!(watched.look(later).unwrap(), digest);
-    let (_, seen) = watched.seen.as_mut().unwrap();
+    let (_, last) = watched.last.as_mut().unwrap();
     // What is not read is not noticed.
-    *seen = [0; 32];
+    *last = [0; 32];
     assert_eq!(watched.look(later).unwrap(), [0; 32]);
     // As many bytes, in another file.
     let new = folder.path().join("new");
@@ -322,14 +322,15 @@ fn a_pipe_in_the_place_of_a_file_keeps_nobody_waiting() {
     let first = made();
     for is_key in [false, true] {
         let mut folder = Folder::new(&first);
-        let path = match is_key {
-            true => folder.files.key.clone(),
-            false => folder.files.chain.clone(),
+        let path = if is_key {
+            folder.files.key.clone()
+        } else {
+            folder.files.chain.clone()
         };
         fs::remove_file(&path).unwrap();
         nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).unwrap();
-        waiting(folder.look(Asked::IfChanged));
-        let told = refused(folder.next(Asked::IfChanged));
+        waiting(folder.look(Reading::IfChanged));
+        let told = refused(folder.next(Reading::IfChanged));
         assert_eq!(
             told,
             format!(
@@ -338,12 +339,12 @@ fn a_pipe_in_the_place_of_a_file_keeps_nobody_waiting() {
             )
         );
         // It is told once, and what comes after it is served.
-        same(folder.next(Asked::IfChanged));
+        same(folder.next(Reading::IfChanged));
         fs::remove_file(&path).unwrap();
         let next = made();
         folder.write(&next);
-        waiting(folder.next(Asked::IfChanged));
-        changed(folder.next(Asked::IfChanged), &next);
+        waiting(folder.next(Reading::IfChanged));
+        changed(folder.next(Reading::IfChanged), &next);
     }
 }
 

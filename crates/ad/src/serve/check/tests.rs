@@ -7,7 +7,7 @@ use lastbyte_pki::test_chains;
 use tempfile::TempDir;
 
 use super::*;
-use crate::serve::AccessLogTo;
+use crate::serve::{AccessLogTo, Server};
 
 #[test]
 fn what_would_keep_it_from_starting_is_told_and_nothing_is_made() {

@@ -16,9 +16,10 @@ const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto")
 
 const WEBSOCKET: &str = "websocket";
 
-/// What says where a request comes from, where its answer is to go, or that it asks for something else than it does, to
-/// frameworks and to what other proxies are believed by. `X-Forwarded` and all that begins with it do so, too. The list is
-/// not whole: what an application believes is known to its owner (`--drop-field`).
+/// What says where a request comes from, where its answer is to go, or that it asks for something
+/// else than it does, to frameworks and to what other proxies are believed by. `X-Forwarded` and
+/// all that begins with it do so, too. The list is not whole: what an application believes is known
+/// to its owner (`--drop-field`).
 const CLAIMS: [&str; 14] = [
     "cf-connecting-ip",
     "client-ip",
@@ -37,8 +38,8 @@ const CLAIMS: [&str; 14] = [
     "x-rewrite-url",
 ];
 
-/// What tells how a message is framed and whom it is for. Applications that take `_` or `.` for `-` read twins of these, which
-/// nobody has looked at.
+/// What tells how a message is framed and whom it is for. Applications that take `_` or `.` for `-`
+/// read twins of these, which nobody has looked at.
 const FRAMING: [&str; 5] = [
     "content-length",
     "content-type",
@@ -48,7 +49,7 @@ const FRAMING: [&str; 5] = [
 ];
 
 /// What is for one connection alone, whether or not its Connection says so (RFC 9110, section 7.6.1). How a body
-/// ends is told anew.
+/// ends is written anew.
 const HOP_BY_HOP: [HeaderName; 7] = [
     CONNECTION,
     HeaderName::from_static("http2-settings"),
@@ -75,7 +76,7 @@ const END_TO_END: [HeaderName; 12] = [
     SET_COOKIE,
 ];
 
-/// Says whose the request is, and leaves out whatever the client has said of that.
+/// Says whose the request is, and leaves out whatever the client has sent about that.
 ///
 /// # Errors
 ///
@@ -154,8 +155,8 @@ fn one_host(request: &mut Request<impl Body>) -> Result<(), StatusCode> {
         _ => return Err(BAD),
     }
     if let Some(authority) = request.uri().authority() {
-        // A name before it is for nobody (RFC 9110, section 4.2.4). Without a scheme it is CONNECT's, and with another one it is
-        // of a resource that the backend knows nothing of.
+        // A name before it is for nobody (RFC 9110, section 4.2.4). Without a scheme it is
+        // CONNECT's, and with another one it is of a resource that the backend knows nothing of.
         let is_http = (request.uri().scheme())
             .is_some_and(|scheme| *scheme == Scheme::HTTP || *scheme == Scheme::HTTPS);
         if authority.as_str().contains('@') || !is_http {
@@ -178,7 +179,8 @@ fn one_host(request: &mut Request<impl Body>) -> Result<(), StatusCode> {
     Ok(())
 }
 
-/// Whether this is a host with or without a port, as `Host` has it (RFC 9110, section 7.2). URLs of HTTP have one (section 4.2.1).
+/// Whether this is a host with or without a port, as `Host` has it (RFC 9110, section 7.2). URLs of
+/// HTTP have one (section 4.2.1).
 fn is_authority(host: &[u8]) -> bool {
     let Ok(host) = str::from_utf8(host) else {
         return false;
@@ -212,9 +214,10 @@ fn has_port(authority: &Authority) -> bool {
 /// Refuses a body of which this server would not see what is in it (RFC 9112, section 6.1).
 fn one_coding(headers: &HeaderMap) -> Result<(), StatusCode> {
     let mut codings = headers.get_all(TRANSFER_ENCODING).iter();
-    match codings.all(|coding| coding.as_bytes().eq_ignore_ascii_case(b"chunked")) {
-        true => Ok(()),
-        false => Err(StatusCode::NOT_IMPLEMENTED),
+    if codings.all(|coding| coding.as_bytes().eq_ignore_ascii_case(b"chunked")) {
+        Ok(())
+    } else {
+        Err(StatusCode::NOT_IMPLEMENTED)
     }
 }
 

@@ -8,8 +8,8 @@ use tokio::time::{Instant, sleep_until};
 
 use super::super::room::Spot;
 
-/// What a client has to bring of a body, on average, besides what the time for a head allows: as Apache's `mod_reqtimeout`
-/// has it.
+/// What a client has to bring of a body, on average, besides what the time for a head allows: as
+/// Apache's `mod_reqtimeout` has it.
 const FLOOR: u64 = 500;
 
 /// What a client is at. Its connection rests, and makes room for others, except within a request.
@@ -156,7 +156,7 @@ impl Pace {
 }
 
 impl At {
-    /// By when what is waited for has to come, and what is said if it does not.
+    /// By when what is waited for has to come, and what is reported if it does not.
     fn deadline(&self, time: Duration) -> Option<(Instant, String)> {
         match &self.now {
             Now::Head(since) => {

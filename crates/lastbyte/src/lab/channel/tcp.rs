@@ -64,8 +64,8 @@ impl TcpChannel {
         }
     }
 
-    /// Has the first `length` bytes of what is pending leave in a `write` of their own, unless the first one is as short
-    /// already.
+    /// Has the first `length` bytes of what is pending leave in a `write` of their own, unless the
+    /// first one is as short already.
     fn split(&mut self, length: usize) {
         let first = self.parts.pop_front().unwrap_or(self.pending.len());
         match first.checked_sub(length) {
@@ -351,7 +351,7 @@ mod tests {
         channel.write(&[0; 300]).unwrap();
         channel.take_output();
         assert!(channel.parts.is_empty());
-        // What is apart begins where it was told.
+        // What is apart begins where it was set to.
         let before = channel.queued();
         channel.write(&[0; 40]).unwrap();
         channel.take_output();

@@ -21,7 +21,7 @@ impl Mechanism for Abridged {
         Ok(tls::Delivery::Abridged { server, client })
     }
 
-    fn asked(&self, chain: &Chain) -> Result<tls::Delivery, String> {
+    fn configure(&self, chain: &Chain) -> Result<tls::Delivery, String> {
         let listing = |path: Option<&Path>| match path {
             Some(path) => read(path),
             None => our_own(chain),
@@ -37,12 +37,12 @@ impl Mechanism for Abridged {
 const MAX_LIST: u64 = 32 << 20;
 
 fn read(path: &Path) -> Result<Listing, String> {
-    let told = |error: &dyn ToString| {
+    let problem = |error: &dyn ToString| {
         let error = error.to_string();
         format!("its list of certificates, {}: {error}", path.display())
     };
-    let pem = lastbyte_files::read(path, MAX_LIST).map_err(|error| told(&error))?;
-    Listing::from_pem(&pem).map_err(|error| told(&error))
+    let pem = lastbyte_files::read(path, MAX_LIST).map_err(|error| problem(&error))?;
+    Listing::from_pem(&pem).map_err(|error| problem(&error))
 }
 
 /// CAs that nobody has heard of, besides those of a chain.
@@ -61,8 +61,8 @@ fn our_own(chain: &Chain) -> Result<Listing, String> {
     Listing::new(&certificates, &samples).map_err(|error| error.to_string())
 }
 
-/// A certificate that looks like one of a CA. Nobody has its key, and nobody has signed it: it is only to be listed,
-/// so it is the same for ever.
+/// A certificate that looks like one of a CA. Nobody has its key, and nobody has signed it: it is
+/// only to be listed, so it is the same for ever.
 fn other(number: u8) -> Vec<u8> {
     const ALGORITHM: KeyAlgorithm = KeyAlgorithm::EcdsaP256;
     const DAY: Duration = Duration::from_secs(86_400);
@@ -98,7 +98,8 @@ fn other(number: u8) -> Vec<u8> {
     )
 }
 
-/// A SubjectPublicKeyInfo of P-256 (RFC 5480) with these coordinates, which need not be on the curve.
+/// A SubjectPublicKeyInfo of P-256 (RFC 5480) with these coordinates, which need not be on the
+/// curve.
 fn public_key(coordinates: &[u8]) -> Vec<u8> {
     const EC_PUBLIC_KEY: der::Oid = der::Oid(&[1, 2, 840, 10045, 2, 1]);
     const SECP256R1: der::Oid = der::Oid(&[1, 2, 840, 10045, 3, 1, 7]);

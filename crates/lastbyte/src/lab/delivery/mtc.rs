@@ -27,7 +27,7 @@ impl Mechanism for Mtc {
         })))
     }
 
-    fn asked(&self, chain: &Chain) -> Result<tls::Delivery, String> {
+    fn configure(&self, chain: &Chain) -> Result<tls::Delivery, String> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let now = UnixTime(now.map_or(0, |since| since.as_secs()));
         let key = chain.key().public_key_to_der().map_err(to_line)?;
@@ -72,7 +72,8 @@ fn names(chain: &Chain) -> Vec<String> {
         .collect()
 }
 
-/// Clients that know all cosigners, ask for each of them, and have landmarks up to the last that they hold.
+/// Clients that know all cosigners, ask for each of them, and have landmarks up to the last that
+/// they hold.
 fn relying_party(mtc: &Mtc, sample: &Sample, keys: &[SigningKey]) -> Result<RelyingParty, String> {
     let log = sample.log();
     let mut authority = TrustedAuthority::new(log.ca().clone());
@@ -81,7 +82,7 @@ fn relying_party(mtc: &Mtc, sample: &Sample, keys: &[SigningKey]) -> Result<Rely
     }
     authority.require(Group::all(keys.iter().map(|key| key.id().clone())));
     if let crate::study::Form::Landmark = mtc.form {
-        for landmark in sample.landmarks().known() {
+        for landmark in sample.landmarks().all() {
             if !(1..=mtc.last_held()).contains(&landmark.number) {
                 continue;
             }
@@ -95,8 +96,8 @@ fn relying_party(mtc: &Mtc, sample: &Sample, keys: &[SigningKey]) -> Result<Rely
     Ok(client)
 }
 
-/// Signs until the signature has its algorithm's likeliest length, so that what is on the wire is the same wherever
-/// it is measured.
+/// Signs until the signature has its algorithm's likeliest length, so that what is on the wire is
+/// the same wherever it is measured.
 struct Steady<'a>(&'a SigningKey);
 
 impl Cosigner for Steady<'_> {

@@ -169,7 +169,8 @@ fn by_rule(plan: &Plan) -> Result<Part, String> {
 fn sent_with(stack: &dyn Stack, offer: &Offer) -> Result<usize, String> {
     let client = stack.offering_client(offer).map_err(to_line)?;
     let handshake = handshake_between(client, stack.server().map_err(to_line)?).map_err(to_line)?;
-    let seen = handshake.observer.observe(&handshake.client.key_log());
-    seen.bytes(Message::Certificate)
+    let observation = handshake.observer.observe(&handshake.client.key_log());
+    observation
+        .bytes(Message::Certificate)
         .ok_or_else(|| "its server sent no certificate".to_owned())
 }

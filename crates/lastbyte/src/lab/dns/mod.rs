@@ -1,5 +1,5 @@
-//! Certificates through DNS: BIND beside the server, Unbound near the client, and what a client asks
-//! before it connects.
+//! Certificates through DNS: BIND beside the server, Unbound near the client, and what a client
+//! asks before it connects.
 //!
 //! Clients ask for the address and for the record at the same time, over one TCP connection to the
 //! resolver that is kept open. The resolver asks the name server across the same kind of link as
@@ -69,7 +69,7 @@ pub enum DnsError {
     Start {
         /// Which server.
         program: &'static str,
-        /// The last that it said.
+        /// The last line that it printed.
         reason: String,
     },
     /// The kernel has no netem.

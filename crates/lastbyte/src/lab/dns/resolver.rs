@@ -58,13 +58,13 @@ pub(in crate::lab) struct Resolver {
     epoll: Epoll,
     next_id: u16,
     /// By the message's id.
-    asked: BTreeMap<u16, Asked>,
+    pending: BTreeMap<u16, PendingQuery>,
     received: Vec<u8>,
     unsent: Vec<u8>,
 }
 
 /// A question that has no answer yet.
-struct Asked {
+struct PendingQuery {
     slot: u32,
     name: String,
     question: Question,
@@ -84,7 +84,7 @@ impl Resolver {
             socket: begin(address, &epoll).map_err(gone)?,
             epoll,
             next_id: 0,
-            asked: BTreeMap::new(),
+            pending: BTreeMap::new(),
             received: Vec::new(),
             unsent: Vec::new(),
         };
@@ -141,18 +141,18 @@ impl Resolver {
     ) -> Result<(), DnsError> {
         for question in questions {
             // The id of an answer that is still awaited is not free.
-            while self.asked.contains_key(&self.next_id) {
+            while self.pending.contains_key(&self.next_id) {
                 self.next_id = self.next_id.wrapping_add(1);
             }
             let id = self.next_id;
-            let asked = Asked {
+            let pending = PendingQuery {
                 slot,
                 name: name.to_owned(),
                 question: *question,
                 in_dns: in_dns(name, *question)?,
             };
-            self.unsent.extend(query(&asked.in_dns, id)?);
-            self.asked.insert(id, asked);
+            self.unsent.extend(query(&pending.in_dns, id)?);
+            self.pending.insert(id, pending);
             self.next_id = id.wrapping_add(1);
         }
         self.send()
@@ -163,8 +163,8 @@ impl Resolver {
         self.socket = begin(self.address, &self.epoll).map_err(gone)?;
         self.received.clear();
         self.unsent.clear();
-        for (id, asked) in &self.asked {
-            self.unsent.extend(query(&asked.in_dns, *id)?);
+        for (id, pending) in &self.pending {
+            self.unsent.extend(query(&pending.in_dns, *id)?);
         }
         Ok(())
     }
@@ -172,10 +172,10 @@ impl Resolver {
     /// Takes all answers that are there, and sends what could not be sent before.
     pub(in crate::lab) fn read(&mut self) -> Result<Vec<Answer>, DnsError> {
         // Whoever watches this has seen that there is an event.
-        let seen = self
+        let taken = self
             .epoll
             .wait(&mut [EpollEvent::empty()], EpollTimeout::ZERO);
-        seen.or_else(|error| match error {
+        taken.or_else(|error| match error {
             Errno::EINTR => Ok(0),
             error => Err(gone(error)),
         })?;
@@ -193,9 +193,9 @@ impl Resolver {
                 Err(error) => return Err(gone(error)),
             }
         }
-        // As after a pause, which each client has. All clients of a block share this connection; else the
-        // kernel would call it interactive and hold acknowledgements back, for which Unbound waits.
-        // One that is not connected yet refuses.
+        // As after a pause, which each client has. All clients of a block share this connection;
+        // else the kernel would call it interactive and hold acknowledgements back, for which
+        // Unbound waits. One that is not connected yet refuses.
         let _ = sys::acknowledge_at_once(self.socket.as_fd());
         let mut answers = Vec::new();
         while let Some(message) = take_message(&mut self.received) {
@@ -203,14 +203,14 @@ impl Resolver {
             let id =
                 id.ok_or_else(|| DnsError::Resolver("it sent a message that is too short".into()))?;
             // Whoever asked may have given up.
-            let Some(asked) = self.asked.remove(&id) else {
+            let Some(pending) = self.pending.remove(&id) else {
                 continue;
             };
-            let records = records(&asked.in_dns, id, &message)?;
+            let records = records(&pending.in_dns, id, &message)?;
             answers.push(Answer {
-                slot: asked.slot,
-                name: asked.name,
-                question: asked.question,
+                slot: pending.slot,
+                name: pending.name,
+                question: pending.question,
                 records,
             });
         }

@@ -13,8 +13,8 @@ const FIELDS: usize = 64;
 pub(super) struct Head(Vec<u8>);
 
 impl Head {
-    /// Takes what has come of a response that is to have `length` bytes of payload. Gives how many of these bytes are
-    /// payload, once the head is whole.
+    /// Takes what has come of a response that is to have `length` bytes of payload. Gives how many
+    /// of these bytes are payload, once the head is whole.
     ///
     /// # Errors
     ///
@@ -56,15 +56,15 @@ fn check(response: &Response<'_, '_>, length: u64) -> Result<(), Failure> {
     match lengths.as_slice() {
         [one] if *one == length.to_string() => Ok(()),
         [] => Err(Failure::Response("does not say its length".to_owned())),
-        said => Err(Failure::Response(format!(
+        several => Err(Failure::Response(format!(
             "has a length of {}, not {length}",
-            said.join(" and ")
+            several.join(" and ")
         ))),
     }
 }
 
-fn is(name: &str, known: &str) -> bool {
-    name.eq_ignore_ascii_case(known)
+fn is(name: &str, expected: &str) -> bool {
+    name.eq_ignore_ascii_case(expected)
 }
 
 #[cfg(test)]

@@ -24,11 +24,11 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::exchange::Exchange;
-use super::inspection::{Asked, Seen};
+use super::inspection::{ObservedBlock, Retention};
 use super::live::{Pace, Rig};
 use super::luck::link_seed;
 use super::netem::{self, NetemError};
-use super::pages::{Computing, ForeignServer, Programs};
+use super::programs::{Computing, ForeignServer, Programs};
 use super::row::row;
 use super::shortcuts::Shortcuts;
 use super::starts;
@@ -45,21 +45,22 @@ pub(super) const COMMAND: &str = "__guest";
 pub(super) const JOB: &str = "job.json";
 /// The one with the [`Provenance`].
 pub(super) const PROVENANCE: &str = "provenance.json";
-/// The folder in the job's folder that chains are kept in: a link to the user's. The arm's is there.
+/// The folder in the job's folder that chains are kept in: a link to the user's. The arm's is
+/// there.
 pub(super) const STORE: &str = "store";
 /// What messages call the study.
 const STUDY: &str = "study.toml";
-/// What is to be kept besides rows: an [`Asked`], in as many bytes whatever that is.
-pub(super) const ASKED: &str = "asked";
+/// What is to be kept besides rows: a [`Retention`], in as many bytes whatever that is.
+pub(super) const RETENTION: &str = "asked";
 /// The same as the guest sees it.
-const ASKED_IN_GUEST: &str = "/dev/lastbyte/asked";
-/// What was seen, besides packets.
-pub(super) const SEEN: &str = "seen.json";
+const RETENTION_IN_GUEST: &str = "/dev/lastbyte/asked";
+/// What was observed, besides packets.
+pub(super) const OBSERVED: &str = "seen.json";
 /// What came of page loads, besides rows.
 pub(super) const LOADS: &str = "loads.json";
 /// The packets.
 pub(super) const NOTES: &str = "notes";
-/// The file in the job's folder that is the part, once the guest has said [`DONE`].
+/// The file in the job's folder that is the part, once the guest has reported [`DONE`].
 pub(super) const PART: &str = "part.parquet";
 /// What lines on the console begin with that are for the host.
 pub(super) const PREFIX: &str = "lastbyte:";
@@ -84,8 +85,8 @@ const DNS_MOUNT: &str = "/dev/dns";
 /// Where a server that is not ours has them.
 const SERVER_MOUNT: &str = "/dev/server";
 
-/// What a guest is to measure. It is the same wherever that is asked: OpenSSL's randomness depends on
-/// where its objects are in memory, and that on the length of every text before.
+/// What a guest is to measure. It is the same wherever that is asked: OpenSSL's randomness depends
+/// on where its objects are in memory, and that on the length of every text before.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct GuestJob {
     /// A study of one arm in one cell, as [`Study::to_toml`] writes it.
@@ -134,11 +135,11 @@ pub(super) fn check(cell: &Cell) -> Result<(), NetemError> {
 
 /// Measures the block of the job in `folder`, says so, and ends the kernel.
 pub(super) fn main(folder: &Path) -> ! {
-    let said = match run(folder) {
+    let outcome = match run(folder) {
         Ok(()) => DONE.to_owned(),
         Err(reason) => format!("{FAILED} {reason}"),
     };
-    say(&said);
+    say(&outcome);
     let _ = reboot(RebootMode::RB_POWER_OFF);
     // Only root can; whoever calls this by hand gets the exit code.
     std::process::exit(1);
@@ -156,9 +157,9 @@ fn run(folder: &Path) -> Result<(), String> {
     let Some(job) = read::<Option<GuestJob>>(JOB)? else {
         return Ok(());
     };
-    let asked = read_asked().map_err(to_line)?;
+    let retention = read_retention().map_err(to_line)?;
     let study = Study::parse(&job.study, Path::new(STUDY)).map_err(to_line)?;
-    let part = measure(&job, &study, asked)?;
+    let part = measure(&job, &study, retention)?;
     fs::write(Path::new(JOB_MOUNT).join(PART), part).map_err(|error| format!("{DISK}{error}"))
 }
 
@@ -200,7 +201,7 @@ fn read<T: DeserializeOwned>(name: &str) -> Result<T, String> {
 }
 
 /// The part file of the job's block.
-fn measure(job: &GuestJob, study: &Study, asked: Asked) -> Result<Vec<u8>, String> {
+fn measure(job: &GuestJob, study: &Study, retention: Retention) -> Result<Vec<u8>, String> {
     let none = || "the study has no such block".to_owned();
     let experiment = &study.measures.first().ok_or_else(none)?.experiment;
     let cell = experiment.cells.first().ok_or_else(none)?;
@@ -218,7 +219,7 @@ fn measure(job: &GuestJob, study: &Study, asked: Asked) -> Result<Vec<u8>, Strin
     let costs = job.costs.unwrap_or_default();
     let set_up = job.shortcuts.set_up(&arm.arm, cell, experiment);
 
-    let (rows, seen) = match (&job.programs, &cell.page, experiment.emulation) {
+    let (rows, observed) = match (&job.programs, &cell.page, experiment.emulation) {
         (Some(programs), Some(_), _) => {
             let mut signs = Signs::of(&(0..1));
             let loaded = pages::run(job, experiment, &set_up, arm, programs, &store, &mut || {
@@ -230,12 +231,12 @@ fn measure(job: &GuestJob, study: &Study, asked: Asked) -> Result<Vec<u8>, Strin
                 .map_err(|error| format!("{DISK}{error}"))?;
             Ok((rows, None))
         }
-        (_, _, Emulation::Netem) => over_netem(job, experiment, &set_up, &arms, costs, asked),
-        (_, _, Emulation::Link) => over_emulator(job, experiment, &set_up, arm, costs, asked),
+        (_, _, Emulation::Netem) => over_netem(job, experiment, &set_up, &arms, costs, retention),
+        (_, _, Emulation::Link) => over_emulator(job, experiment, &set_up, arm, costs, retention),
     }
     .map_err(to_line)?;
-    if let Some(seen) = seen {
-        tell(&seen).map_err(|error| format!("{DISK}{error}"))?;
+    if let Some(observed) = observed {
+        tell(&observed).map_err(|error| format!("{DISK}{error}"))?;
     }
 
     let chain = arm.digest();
@@ -275,13 +276,13 @@ fn over_netem(
     cell: &Cell,
     arms: &[PreparedArm],
     cpu: CpuCosts,
-    asked: Asked,
-) -> Result<(Vec<Row>, Option<Seen>), LabError> {
+    retention: Retention,
+) -> Result<(Vec<Row>, Option<ObservedBlock>), LabError> {
     let [usual, ..] = arms else {
         return Ok((Vec::new(), None));
     };
     let mut network = network::Network::new(cell, Sockets::of(usual.arm.server))?;
-    let tap = tap::Tap::open(&network, cell, asked.captured)?;
+    let tap = tap::Tap::open(&network, cell, retention.captured)?;
     let plan = |index: u32| {
         let session = experiment.arms.first().map(|arm| arm.session(cell, index));
         let mut arms = arms.iter();
@@ -320,13 +321,13 @@ fn over_netem(
     };
     let mut signs = Signs::of(&job.connections);
     let finished = serial::run(&mut network, &load, &mut || signs.advance())?;
-    let seen = match (tap, asked.is_nothing()) {
+    let observed = match (tap, retention.is_nothing()) {
         (_, true) => None,
-        (tap, false) => Some(Seen {
-            secrets: asked.secrets_of(job.connections.start, finished.iter()),
+        (tap, false) => Some(ObservedBlock {
+            secrets: retention.secrets_of(job.connections.start, finished.iter()),
             ..match tap {
                 Some(tap) => tap.close().map_err(LabError::Socket)?,
-                None => Seen::of_secrets(Vec::new()),
+                None => ObservedBlock::of_secrets(Vec::new()),
             }
         }),
     };
@@ -334,7 +335,7 @@ fn over_netem(
         .into_iter()
         .zip(job.connections.clone())
         .map(|(finished, index)| row(finished, index, job.block, Duration::ZERO));
-    Ok((rows.collect(), seen))
+    Ok((rows.collect(), observed))
 }
 
 /// One connection after the other, over the live engine's link emulator.
@@ -344,29 +345,29 @@ fn over_emulator(
     cell: &Cell,
     arm: &PreparedArm,
     cpu: CpuCosts,
-    asked: Asked,
-) -> Result<(Vec<Row>, Option<Seen>), LabError> {
+    retention: Retention,
+) -> Result<(Vec<Row>, Option<ObservedBlock>), LabError> {
     let interrupt = AtomicBool::new(false);
     let rig = Rig::new(experiment, cell, arm, &interrupt)
         .in_virtual_time(cpu, job.shortcuts, Path::new(DNS_MOUNT))
-        .keeping(asked);
+        .keeping(retention);
     let block = rig.block(job.block, job.connections.clone(), Pace::ALONE)?;
-    Ok(block.map_or_else(|| (Vec::new(), None), |block| (block.rows, block.seen)))
+    Ok(block.map_or_else(|| (Vec::new(), None), |block| (block.rows, block.observed)))
 }
 
 /// Reads what is to be kept, without asking the allocator for anything: see [`GuestJob`].
-fn read_asked() -> io::Result<Asked> {
-    let mut bytes = Asked::default().to_bytes();
-    let mut file = fs::File::open(ASKED_IN_GUEST)?;
+fn read_retention() -> io::Result<Retention> {
+    let mut bytes = Retention::default().to_bytes();
+    let mut file = fs::File::open(RETENTION_IN_GUEST)?;
     io::Read::read_exact(&mut file, &mut bytes)?;
-    Ok(Asked::from_bytes(bytes))
+    Ok(Retention::from_bytes(bytes))
 }
 
 /// Leaves what was seen in the job's folder.
-fn tell(seen: &Seen) -> io::Result<()> {
+fn tell(observed: &ObservedBlock) -> io::Result<()> {
     let folder = Path::new(JOB_MOUNT);
-    fs::write(folder.join(NOTES), &seen.notes)?;
-    fs::write(folder.join(SEEN), serde_json::to_vec(seen)?)
+    fs::write(folder.join(NOTES), &observed.notes)?;
+    fs::write(folder.join(OBSERVED), serde_json::to_vec(observed)?)
 }
 
 /// How long a link may hold packets at most: the longest delay, and a full queue before it.

@@ -141,8 +141,8 @@ impl Network {
         within(&self.router, || action(interface(name)?))
     }
 
-    /// Gives both directions the link of `cell`, whose distribution of jitter they have already, and the luck
-    /// of connection `index`; `seed` is that of the link's luck.
+    /// Gives both directions the link of `cell`, whose distribution of jitter they have already,
+    /// and the luck of connection `index`; `seed` is that of the link's luck.
     pub(super) fn set(&mut self, index: u32, cell: &Cell, seed: Seed) -> Result<(), LabError> {
         let [forward, backward] = directions(cell);
         for (toward, direction) in [(Side::Client, backward), (Side::Server, forward)] {
@@ -207,7 +207,7 @@ impl EndHost {
 /// What the harness of the time-to-last-byte paper leaves as Linux has it, against [`SYSCTLS`].
 const PUBLISHED_2024: &[(&str, &str)] = &[("net/ipv4/tcp_no_metrics_save", "0")];
 
-/// What netem is told of a cell's link, toward the server and toward the client.
+/// netem's settings for a cell's link, toward the server and toward the client.
 fn directions(cell: &Cell) -> [Direction; 2] {
     /// A ping and its Ethernet header.
     const PING: usize = 84 + ETHERNET_HEADER;

@@ -7,8 +7,9 @@ use lastbyte_pki::Store;
 
 use super::network::Network;
 use super::{GuestJob, drain, mount_memory};
+use crate::lab::browser::{self, ObservedPacket, Stage};
 use crate::lab::luck::link_seed;
-use crate::lab::pages::{self, Computing, Programs, Seen, Stage, Timing};
+use crate::lab::programs::{self, Computing, Programs, Timing};
 use crate::lab::starts::{self, Starts};
 use crate::lab::surroundings::{Sides, Sockets};
 use crate::lab::sys::memory::PLACES;
@@ -28,8 +29,8 @@ const MOST: usize = 128 << 20;
 /// The longest packet, with what the kernel writes before it.
 const FRAME: usize = 2048;
 
-/// Loads the page of a cell as often as the job says. `progress` hears of each navigation that ends, and now and then of one
-/// that takes long.
+/// Loads the page of a cell as often as the job says. `progress` hears of each navigation that
+/// ends, and now and then of one that takes long.
 pub(super) fn run(
     job: &GuestJob,
     experiment: &Experiment,
@@ -42,7 +43,7 @@ pub(super) fn run(
     for place in [MOUNT, SHARED] {
         mount_memory(place).map_err(LabError::Configure)?;
     }
-    let origins = pages::origins(arm, cell, store)?;
+    let origins = programs::origins(arm, cell, store)?;
     let mut network = Network::new(cell, Sockets::OfPrograms)?;
     let seed = link_seed(experiment.seed, &cell.link);
     let computing = Computing::in_guest(experiment, &arm.arm, cell);
@@ -60,7 +61,7 @@ pub(super) fn run(
     )?;
     progress();
     let drain = drain(&cell.link);
-    let packets = pages::expected_packets(cell)?.min(MOST / FRAME);
+    let packets = browser::expected_packets(cell)?.min(MOST / FRAME);
     let [place, _] = PLACES;
     let mut rows = Vec::new();
     let mut loads = Vec::new();
@@ -87,14 +88,14 @@ pub(super) fn run(
         };
         // Tasks take no time here.
         let load = stage.load(Tasks::Untraced, &mut begins, progress)?;
-        let (seen, unseen) = match &ring {
+        let (observed, unseen) = match &ring {
             Some(ring) => {
                 ring.stop().map_err(LabError::Configure)?;
                 (Some(ring.packets()), ring.unseen())
             }
             None => (None, 0),
         };
-        let seen = seen.into_iter().flatten().map(|packet| Seen {
+        let observed = observed.into_iter().flatten().map(|packet| ObservedPacket {
             at: packet.at,
             point: match packet.direction {
                 // What comes in from the client was sent by it.
@@ -103,11 +104,11 @@ pub(super) fn run(
             },
             bytes: packet.bytes,
         });
-        let seen: Vec<Seen<'_>> = seen.collect();
+        let observed: Vec<ObservedPacket<'_>> = observed.collect();
         let keys = stage.fresh_keys();
         let (row, loaded) = stage
             .reader()
-            .told(index, job.block, load, &seen, unseen, &keys);
+            .read(index, job.block, load, &observed, unseen, &keys);
         rows.push(row);
         loads.push(loaded);
         progress();

@@ -19,7 +19,7 @@ use crate::lab::delivery::PreparedDelivery;
 use crate::lab::dns;
 use crate::lab::endpoint::{self, Endpoints, Settings, Waking};
 use crate::lab::exchange::Exchange;
-use crate::lab::pages::ForeignServer;
+use crate::lab::programs::ForeignServer;
 use crate::lab::shared::Shared;
 use crate::lab::shortcuts::Shortcuts;
 use crate::lab::socket::listen_on;

@@ -1,6 +1,7 @@
 //! Sees the guest's packets at the router: before netem as they come in, behind it as they go out.
 //!
-//! The kernel notes the time of each without its clock going on: in an interrupt's work, reading it takes none.
+//! The kernel notes the time of each without its clock going on: in an interrupt's work, reading it
+//! takes none.
 
 use std::io;
 
@@ -9,7 +10,7 @@ use lastbyte_link::Side;
 
 use super::network::Network;
 use crate::lab::LabError;
-use crate::lab::inspection::{Fates, Seen, expected_packets};
+use crate::lab::inspection::{Fates, ObservedBlock, expected_packets};
 use crate::lab::sys::memory::PLACES;
 use crate::lab::sys::ring::{Direction, PacketRing};
 use crate::study::{Cell, Gso};
@@ -60,9 +61,10 @@ impl Tap {
 
     /// Says that the connection in this slot is about to begin.
     pub(super) fn begins(&self, slot: u32) -> io::Result<()> {
-        match slot == self.connections {
-            true => self.stop(),
-            false => Ok(()),
+        if slot == self.connections {
+            self.stop()
+        } else {
+            Ok(())
         }
     }
 
@@ -71,7 +73,7 @@ impl Tap {
     }
 
     /// What it has seen.
-    pub(super) fn close(self) -> io::Result<Seen> {
+    pub(super) fn close(self) -> io::Result<ObservedBlock> {
         self.stop()?;
         let closed = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
         let mut notes = Vec::new();
@@ -96,7 +98,7 @@ impl Tap {
                 notes.truncate(noted.unwrap_or(length));
             }
         }
-        Ok(Seen {
+        Ok(ObservedBlock {
             notes,
             since: 0,
             closed: closed.map_or(0, |closed| closed.as_nanos() as u64),

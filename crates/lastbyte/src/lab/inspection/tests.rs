@@ -22,11 +22,11 @@ fn the_first_connections_of_a_sample_are_kept() {
 fn a_guest_is_told_as_many_bytes_whatever_is_asked() {
     for captured in [0, 1, 250, u32::MAX] {
         for secrets in [Secrets::OfCaptured, Secrets::OfAll] {
-            let asked = Asked { captured, secrets };
-            assert_eq!(Asked::from_bytes(asked.to_bytes()), asked);
+            let retention = Retention { captured, secrets };
+            assert_eq!(Retention::from_bytes(retention.to_bytes()), retention);
         }
     }
-    assert!(Asked::default().is_nothing());
+    assert!(Retention::default().is_nothing());
 }
 
 #[test]
@@ -116,12 +116,12 @@ fn the_secrets_of_a_failed_attempt_are_those_of_its_connection() {
         }
     };
     let connections = [ended("A", None), ended("B", Some("C")), ended("D", None)];
-    let asked = Asked {
+    let retention = Retention {
         captured: 2,
         secrets: Secrets::OfCaptured,
     };
     assert_eq!(
-        asked.secrets_of(10, connections.iter()),
+        retention.secrets_of(10, connections.iter()),
         [(10, "A\n".to_owned()), (11, "C\nB\n".to_owned())]
     );
 }

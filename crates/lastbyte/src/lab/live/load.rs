@@ -1,4 +1,5 @@
-//! What the live engine's endpoints do in a block: connections at once, in a closed loop with random gaps.
+//! What the live engine's endpoints do in a block: connections at once, in a closed loop with
+//! random gaps.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -52,8 +53,8 @@ pub(super) struct EndpointReport {
     pub(super) cpu: Duration,
 }
 
-/// Runs all connections of a block. A server that is not ours runs already. `ended` hears of each one that has. `resolver`
-/// is there if DNS delivers something.
+/// Runs all connections of a block. A server that is not ours runs already. `ended` hears of each
+/// one that has. `resolver` is there if DNS delivers something.
 pub(super) fn run(
     surroundings: &Surroundings,
     load: &Load<'_>,
@@ -62,12 +63,11 @@ pub(super) fn run(
     interrupt: &AtomicBool,
     ended: &dyn Fn(),
 ) -> Result<EndpointReport, LabError> {
-    let listener = match load.exchange.server.is_foreign() {
-        true => None,
-        false => {
-            surroundings.server.enter()?;
-            Some(listen_on(load.congestion).map_err(LabError::Socket)?)
-        }
+    let listener = if load.exchange.server.is_foreign() {
+        None
+    } else {
+        surroundings.server.enter()?;
+        Some(listen_on(load.congestion).map_err(LabError::Socket)?)
     };
     surroundings.client.enter()?;
     let settings = Settings {

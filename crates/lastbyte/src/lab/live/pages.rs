@@ -1,22 +1,28 @@
-//! The live engine's page loads: one navigation after the other, each from an address and so over a link of its own.
+//! The live engine's page loads: one navigation after the other, each from an address and so over a
+//! link of its own.
 
 use std::collections::BTreeMap;
 use std::env;
+use std::ops::RangeInclusive;
+use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
 
 use lastbyte_capture::{Packet, Records};
+use lastbyte_link::Time;
 use lastbyte_page::cdp::Tasks;
 use lastbyte_pki::Store;
+use lastbyte_tls::KeyLog;
 
 use super::as_set_up;
 use super::rig::EMULATOR_PRIORITY;
+use crate::lab::browser::{Navigation, ObservedPacket, Reader, Stage};
 use crate::lab::cores::{available_cpus, keep_awake, take_core};
 use crate::lab::emulator::{Emulator, EmulatorReport};
 use crate::lab::inspection::Tap;
 use crate::lab::luck::link_seed;
-use crate::lab::pages::{self, Computing, Finder, PageError, Seen, Stage, Timing};
+use crate::lab::programs::{self, Computing, Finder, Origin, PageError, Programs, Timing};
 use crate::lab::runner::Job;
 use crate::lab::shared::Shared;
 use crate::lab::surroundings::{Host, SERVERS, Sockets, Surroundings, client_address, client_slot};
@@ -43,7 +49,7 @@ pub(super) fn measure(job: &Job<'_>, programs: &Finder) -> Result<Option<PageBlo
     let store = store()?;
     let found = programs.find(&job.arm.arm, job.cell, store.folder())?;
     let programs = found.ok_or(PageError::OURS)?;
-    let origins = pages::origins(job.arm, job.cell, &store)?;
+    let origins = programs::origins(job.arm, job.cell, &store)?;
     let folder = tempfile::Builder::new()
         .prefix("lastbyte-pages-")
         .tempdir_in(env::temp_dir())
@@ -70,38 +76,7 @@ pub(super) fn measure(job: &Job<'_>, programs: &Finder) -> Result<Option<PageBlo
         });
         let loads = scope.spawn(|| {
             let _stop = shared.stop_on_drop();
-            let mut stage = Stage::set(
-                &job.arm.arm,
-                job.cell,
-                &programs,
-                &origins,
-                folder.path(),
-                Timing {
-                    timeout: job.experiment.timeout,
-                    computing: Computing::OfMachine,
-                },
-                &surroundings,
-            )?;
-            let mut loads = Vec::new();
-            for (slot, _) in (0..).zip(job.connections.clone()) {
-                if job.interrupt.load(Ordering::Relaxed) {
-                    return Ok(None);
-                }
-                stage.ready()?;
-                // All that it does leaves from there, and counts once it begins.
-                Host::leave_from(client_address(slot), SERVERS, job.cell)
-                    .map_err(LabError::Configure)?;
-                let mut began = None;
-                let mut begins = || {
-                    began = Some(sys::now());
-                    Ok(())
-                };
-                let load = stage.load(Tasks::Traced, &mut begins, &mut || ())?;
-                let counts = began.map(|began| began..=sys::now());
-                loads.push((load, stage.fresh_keys(), counts));
-                (job.ended)();
-            }
-            Ok::<_, LabError>(Some((stage.reader(), loads, sys::thread_cpu_time())))
+            load_all(job, &programs, &origins, folder.path(), &surroundings)
         });
         let loaded = loads.join();
         let emulator = emulator
@@ -111,41 +86,119 @@ pub(super) fn measure(job: &Job<'_>, programs: &Finder) -> Result<Option<PageBlo
         let loaded = loaded.map_err(|_| LabError::Crashed("the thread of page loads"))?;
         Ok::<_, LabError>((loaded?, emulator))
     })?;
-    let Some((reader, loads, cpu)) = loaded else {
+    let Some(Loads { reader, all, cpu }) = loaded else {
         return Ok(None);
     };
-    let (notes, unseen) =
-        (emulator.seen.take()).map_or((Vec::new(), 0), |seen| (seen.notes, seen.unseen));
+    let (notes, unseen) = (emulator.observed.take()).map_or((Vec::new(), 0), |observed| {
+        (observed.notes, observed.unseen)
+    });
     let packets: Vec<Packet> = Records(&notes).collect();
     let mut rows = Vec::new();
-    let mut kept = Vec::new();
-    for ((slot, index), (load, keys, counts)) in (0..).zip(job.connections.clone()).zip(loads) {
-        let counts = |seen: &Seen<'_>| {
-            let is_then = counts
-                .as_ref()
-                .is_some_and(|counts| counts.contains(&seen.at));
-            is_then && seen.client().and_then(client_slot) == Some(slot)
-        };
-        let seen = packets.iter().map(|packet| Seen {
+    let mut finished = Vec::new();
+    for ((slot, index), load) in (0..).zip(job.connections.clone()).zip(all) {
+        let observed = packets.iter().map(|packet| ObservedPacket {
             at: packet.at,
             point: packet.point,
             bytes: &packet.bytes,
         });
-        let seen: Vec<Seen<'_>> = seen.filter(counts).collect();
-        let (mut row, loaded) = reader.told(index, job.id.block, load, &seen, unseen, &keys);
+        let observed = observed.filter(|packet| {
+            load.counts(packet.at) && packet.client().and_then(client_slot) == Some(slot)
+        });
+        let observed: Vec<ObservedPacket<'_>> = observed.collect();
+        let (mut row, loaded) = reader.read(
+            index,
+            job.id.block,
+            load.navigation,
+            &observed,
+            unseen,
+            &load.keys,
+        );
         row.lateness.link = emulator
             .latest
             .get(slot as usize)
             .copied()
             .unwrap_or_default();
         rows.push(row);
-        kept.push(loaded);
+        finished.push(loaded);
     }
     Ok(Some(PageBlock {
         rows,
-        loads: kept,
+        loads: finished,
         emulator,
         cpu,
         versions: programs.versions.clone(),
+    }))
+}
+
+/// What the loads of a job have left.
+struct Loads<'a> {
+    reader: Reader<'a>,
+    all: Vec<OneLoad>,
+    /// Processor time of the thread that had them made.
+    cpu: Duration,
+}
+
+struct OneLoad {
+    navigation: Navigation,
+    keys: KeyLog,
+    /// The times whose packets are of the visit that counts; none if that has not begun.
+    counted: Option<RangeInclusive<Time>>,
+}
+
+impl OneLoad {
+    fn counts(&self, at: Time) -> bool {
+        self.counted
+            .as_ref()
+            .is_some_and(|times| times.contains(&at))
+    }
+}
+
+/// Loads the page of a job as often as it says; none if it was interrupted.
+fn load_all<'a>(
+    job: &'a Job<'_>,
+    programs: &'a Programs,
+    origins: &'a [Origin],
+    folder: &'a Path,
+    surroundings: &Surroundings,
+) -> Result<Option<Loads<'a>>, LabError> {
+    let timing = Timing {
+        timeout: job.experiment.timeout,
+        computing: Computing::OfMachine,
+    };
+    let mut stage = Stage::set(
+        &job.arm.arm,
+        job.cell,
+        programs,
+        origins,
+        folder,
+        timing,
+        surroundings,
+    )?;
+    let mut all = Vec::new();
+    for (slot, _) in (0..).zip(job.connections.clone()) {
+        if job.interrupt.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
+        stage.ready()?;
+        // All that it does leaves from there, and counts once it begins.
+        Host::leave_from(client_address(slot), SERVERS, job.cell).map_err(LabError::Configure)?;
+        let mut began = None;
+        let mut begins = || {
+            began = Some(sys::now());
+            Ok(())
+        };
+        let navigation = stage.load(Tasks::Traced, &mut begins, &mut || ())?;
+        let counted = began.map(|began| began..=sys::now());
+        all.push(OneLoad {
+            navigation,
+            keys: stage.fresh_keys(),
+            counted,
+        });
+        (job.ended)();
+    }
+    Ok(Some(Loads {
+        reader: stage.reader(),
+        all,
+        cpu: sys::thread_cpu_time(),
     }))
 }

@@ -16,10 +16,10 @@ use crate::lab::delivery::PreparedDelivery;
 use crate::lab::dns::{self, Resolver, Servers};
 use crate::lab::emulator::{Emulator, EmulatorReport};
 use crate::lab::exchange::Exchange;
-use crate::lab::inspection::{Asked, Seen, Tap};
+use crate::lab::inspection::{ObservedBlock, Retention, Tap};
 use crate::lab::luck::link_seed;
-use crate::lab::pages::{Computing, ForeignServer, PageError, Programs};
 use crate::lab::process::Process;
+use crate::lab::programs::{Computing, ForeignServer, PageError, Programs};
 use crate::lab::row::{exchange_of, row};
 use crate::lab::shared::Shared;
 use crate::lab::shortcuts::{Shortcuts, WakePolicy};
@@ -46,7 +46,7 @@ pub(in crate::lab) struct Rig<'a> {
     time: InTime,
     cpu: CpuCosts,
     /// What is kept of blocks besides rows.
-    asked: Asked,
+    retention: Retention,
     /// The server's, if it is not ours.
     programs: Option<&'a Programs>,
     /// Where DNS servers, and servers that are not ours, may have files.
@@ -81,7 +81,7 @@ impl Pace {
 pub(in crate::lab) struct Block {
     pub(in crate::lab) rows: Vec<Row>,
     /// What was to be kept besides.
-    pub(in crate::lab) seen: Option<Seen>,
+    pub(in crate::lab) observed: Option<ObservedBlock>,
     /// Of each packet, in nanoseconds.
     pub(super) lateness: Vec<u32>,
     pub(super) emulator_cpu: Duration,
@@ -112,7 +112,7 @@ impl<'a> Rig<'a> {
             ended: &|| (),
             time: InTime::Real,
             cpu: CpuCosts::default(),
-            asked: Asked::default(),
+            retention: Retention::default(),
             programs: None,
             scratch: env::temp_dir(),
         }
@@ -124,8 +124,8 @@ impl<'a> Rig<'a> {
     }
 
     /// The same rig, which keeps this of a block.
-    pub(in crate::lab) fn keeping(self, asked: Asked) -> Self {
-        Self { asked, ..self }
+    pub(in crate::lab) fn keeping(self, retention: Retention) -> Self {
+        Self { retention, ..self }
     }
 
     /// The same rig, whose server is these programs, if there are any, and not ours.
@@ -169,19 +169,21 @@ impl<'a> Rig<'a> {
             duration: pace.duration,
             ..self.load(self.cell, number)
         };
-        let tap = Tap::new(self.cell, self.asked.captured).map_err(LabError::Emulator)?;
+        let tap = Tap::new(self.cell, self.retention.captured).map_err(LabError::Emulator)?;
         let (endpoints, mut emulator) = self.carry(self.cell, &load, seed, tap, self.ended)?;
         if endpoints.finished.iter().any(Option::is_none) {
             return Ok(None);
         }
-        let seen = match self.asked.is_nothing() {
-            true => None,
-            false => Some(Seen {
+        let observed = if self.retention.is_nothing() {
+            None
+        } else {
+            Some(ObservedBlock {
                 secrets: self
-                    .asked
+                    .retention
                     .secrets_of(first_index, endpoints.finished.iter().flatten()),
-                ..(emulator.seen.take()).unwrap_or_else(|| Seen::of_secrets(Vec::new()))
-            }),
+                ..(emulator.observed.take())
+                    .unwrap_or_else(|| ObservedBlock::of_secrets(Vec::new()))
+            })
         };
         let finished = endpoints.finished.into_iter().flatten();
         let rows = finished
@@ -190,7 +192,7 @@ impl<'a> Rig<'a> {
             .map(|((finished, latest), index)| row(finished, index, number, *latest));
         Ok(Some(Block {
             rows: rows.collect(),
-            seen,
+            observed,
             lateness: emulator.lateness,
             emulator_cpu: emulator.cpu,
             endpoint_cpu: endpoints.cpu,

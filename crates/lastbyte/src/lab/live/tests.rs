@@ -25,7 +25,7 @@ fn a_sample_is_as_disturbed_as_the_worst_of_its_blocks() {
     let report = |late: Duration, lowered| {
         let late = late.as_nanos() as u32;
         let mut block = Block {
-            seen: None,
+            observed: None,
             rows: Vec::<Row>::new(),
             lateness: [vec![0; 98], vec![late, late]].concat(),
             emulator_cpu: MS,

@@ -1,9 +1,9 @@
 //! Which block comes next.
 //!
-//! A cell that is measured until it is precise enough has its blocks in stages. When those of one stage
-//! are finished, a look at them decides whether the next one begins; meanwhile, other cells have their
-//! turn. What is decided depends on finished blocks alone, so neither the number of workers nor an
-//! interruption changes it.
+//! A cell that is measured until it is precise enough has its blocks in stages. When those of one
+//! stage are finished, a look at them decides whether the next one begins; meanwhile, other cells
+//! have their turn. What is decided depends on finished blocks alone, so neither the number of
+//! workers nor an interruption changes it.
 
 use std::collections::VecDeque;
 
@@ -68,9 +68,10 @@ impl Agenda {
     pub(super) fn next(&mut self) -> Turn {
         let ready = |cell: &OpenCell| !cell.todo.is_empty() || cell.busy == 0;
         let Some(index) = self.cells.iter().position(ready) else {
-            return match self.cells.is_empty() {
-                true => Turn::Over,
-                false => Turn::Wait,
+            return if self.cells.is_empty() {
+                Turn::Over
+            } else {
+                Turn::Wait
             };
         };
         let turn = self.cells.get_mut(index).map_or(Turn::Over, OpenCell::next);

@@ -135,7 +135,8 @@ impl Watcher for Ears {
     }
 }
 
-/// What came of running the study: the end, the engine, what was heard and the parts that are there.
+/// What came of running the study: the end, the engine, what was heard and the parts that are
+/// there.
 struct Ran {
     end: Result<Finished, RunError>,
     measured: Vec<BlockId>,
@@ -190,9 +191,10 @@ fn run_in(path: &Path, study: &Study, engine: &Invented) -> (Finished, BTreeSet<
     let arms: Vec<_> = arms
         .map(|arm| PreparedArm::new(arm.clone(), &store).unwrap())
         .collect();
-    let start = match path.exists() {
-        true => Start::Resume,
-        false => Start::Afresh,
+    let start = if path.exists() {
+        Start::Resume
+    } else {
+        Start::Afresh
     };
     let manifest = Manifest::new(study, BLOCK, engine.environment.clone());
     let folder = Folder::take(path, study, manifest, start).unwrap();

@@ -1,4 +1,5 @@
-//! Packets of a device, as the kernel leaves them in memory that it shares (packet(7), `PACKET_RX_RING`).
+//! Packets of a device, as the kernel leaves them in memory that it shares (packet(7),
+//! `PACKET_RX_RING`).
 //!
 //! Nobody is woken and no packet is held, so nothing about a connection is different for it.
 
@@ -14,25 +15,26 @@ use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
 
 use super::memory::Mapping;
 
-/// Bytes of what the kernel writes before a packet's own: `struct tpacket2_hdr` and `struct sockaddr_ll`.
+/// Bytes of what the kernel writes before a packet's own: `struct tpacket2_hdr` and `struct
+/// sockaddr_ll`.
 const HEADERS: usize = 96;
 /// The kernel allots memory by blocks of so many bytes, of whole frames.
 const BLOCK: usize = 1 << 16;
 const HEADER: usize = mem::size_of::<libc::tpacket2_hdr>();
 
-/// The packets of one device, until it is full or is told to stop.
+/// The packets of one device, until it is full or is stopped.
 #[derive(Debug)]
 pub(crate) struct PacketRing {
     socket: OwnedFd,
     memory: Mapping,
     frame: usize,
-    /// Packets that came when it was full, once it has been told to stop.
+    /// Packets that came when it was full, once it has been stopped.
     unseen: Cell<Option<u64>>,
 }
 
 /// A packet that was seen.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Seen<'a> {
+pub(crate) struct ObservedPacket<'a> {
     /// Since 1970.
     pub(crate) at: Time,
     pub(crate) direction: Direction,
@@ -50,7 +52,8 @@ pub(crate) enum Direction {
 }
 
 impl PacketRing {
-    /// Sees packets of at most `longest` bytes of a device of this namespace from now on, `count` of them.
+    /// Sees packets of at most `longest` bytes of a device of this namespace from now on, `count`
+    /// of them.
     pub(crate) fn open(
         interface: u32,
         longest: usize,
@@ -124,7 +127,7 @@ impl PacketRing {
             return Err(io::Error::last_os_error());
         }
         self.unseen.set(Some(statistics.tp_drops.into()));
-        // A frame that is said to be in use is where the kernel ends: the ring is full for it.
+        // A frame that is marked as in use is where the kernel ends: the ring is full for it.
         let next = (0..self.frames()).find(|frame| !self.is_taken(*frame));
         if let Some(status) = next.and_then(|next| self.status(next)) {
             status.store(libc::TP_STATUS_USER, Ordering::Release);
@@ -132,13 +135,13 @@ impl PacketRing {
         Ok(())
     }
 
-    /// Packets that came when it was full, before it was told to stop.
+    /// Packets that came when it was full, before it was stopped.
     pub(crate) fn unseen(&self) -> u64 {
         self.unseen.get().unwrap_or_default()
     }
 
     /// What was seen, in order.
-    pub(crate) fn packets(&self) -> impl Iterator<Item = Seen<'_>> {
+    pub(crate) fn packets(&self) -> impl Iterator<Item = ObservedPacket<'_>> {
         (0..self.frames()).map_while(|frame| self.packet(frame))
     }
 
@@ -150,8 +153,9 @@ impl PacketRing {
         if frame >= self.frames() {
             return None;
         }
-        // SAFETY: it is within the mapping, which is aligned to pages, and frames to powers of two. The first
-        // field of a frame is its status, which this side and the kernel read and write in turn.
+        // SAFETY: it is within the mapping, which is aligned to pages, and frames to powers of two.
+        // The first field of a frame is its status, which this side and the kernel read and write
+        // in turn.
         Some(unsafe {
             AtomicU32::from_ptr(self.memory.start().add(frame * self.frame).cast().as_ptr())
         })
@@ -162,12 +166,13 @@ impl PacketRing {
         (self.status(frame)).is_some_and(|status| status.load(Ordering::Acquire) & user != 0)
     }
 
-    fn packet(&self, frame: usize) -> Option<Seen<'_>> {
+    fn packet(&self, frame: usize) -> Option<ObservedPacket<'_>> {
         if !self.is_taken(frame) {
             return None;
         }
         let start = frame * self.frame;
-        // SAFETY: the frame is within the mapping, and the kernel writes no more to one that is ours.
+        // SAFETY: the frame is within the mapping, and the kernel writes no more to one that is
+        // ours.
         let bytes = unsafe {
             std::slice::from_raw_parts(self.memory.start().add(start).as_ptr(), self.frame)
         };
@@ -184,7 +189,7 @@ impl PacketRing {
         // What this side has marked to stop has no packet.
         let data = usize::from(header.tp_net);
         let packet = bytes.get(data..data + header.tp_snaplen as usize)?;
-        (data > 0).then_some(Seen {
+        (data > 0).then_some(ObservedPacket {
             at: Time(u64::from(header.tp_sec) * 1_000_000_000 + u64::from(header.tp_nsec)),
             direction: match address.sll_pkttype {
                 libc::PACKET_OUTGOING => Direction::Sent,

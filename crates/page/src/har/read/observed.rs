@@ -21,13 +21,13 @@ impl Entry {
         }
     }
 
-    /// Whether something is said of that which Chromium does not say.
+    /// Whether its priority is none of Chromium's words.
     pub(super) fn has_strange_priority(&self) -> bool {
         self.priority.is_some() && self.priority().is_none()
     }
 
     /// How urgent it was when it was sent: Chromium's five words are five urgencies (RFC 9218, 4.1), of which 3 is left out.
-    pub(super) fn asked(&self) -> Option<Priority> {
+    pub(super) fn urgency(&self) -> Option<Priority> {
         self.priority()?;
         let field = field(&self.request.headers, "priority")?;
         let mut members = field.split(',').map(str::trim);
@@ -75,7 +75,8 @@ impl Entry {
         response.transfer_size.some().or_else(sum).map(Bytes)
     }
 
-    /// How it is named where that is a document or something else, and stands on the document's origin or elsewhere.
+    /// How it is named where that is a document or something else, and stands on the document's
+    /// origin or elsewhere.
     pub(super) fn loading(&self, landing: Kind, finder: Kind, is_same_origin: bool) -> Loading {
         let is_low = self.priority() <= Some(Priority::Low) && self.priority().is_some();
         match landing {
@@ -92,7 +93,8 @@ impl Entry {
         }
     }
 
-    /// What a browser may keep of the response (RFC 9111, 4.2), as Chromium has it. None where no fields were recorded.
+    /// What a browser may keep of the response (RFC 9111, 4.2), as Chromium has it. None where no
+    /// fields were recorded.
     pub(super) fn caching(&self, began: Timestamp) -> Option<Caching> {
         let fields = self.response.headers.as_deref().unwrap_or_default();
         if fields.is_empty() {
@@ -134,18 +136,20 @@ impl Entry {
         // So old it was already.
         let age = get("age").and_then(|age| age.trim().parse().ok());
         let fresh = lifetime.saturating_sub(age.unwrap_or(0));
-        let stale = match is_asked_again || has("must-revalidate") {
-            true => 0,
-            false => seconds("stale-while-revalidate").unwrap_or(0),
+        let stale = if is_asked_again || has("must-revalidate") {
+            0
+        } else {
+            seconds("stale-while-revalidate").unwrap_or(0)
         };
         let short = |seconds: u64| u32::try_from(seconds).unwrap_or(u32::MAX);
         Some(Caching {
-            keeping: match has("no-store") || self.request.method != "GET" {
-                true => Keeping::Never,
-                false => Keeping::For {
+            keeping: if has("no-store") || self.request.method != "GET" {
+                Keeping::Never
+            } else {
+                Keeping::For {
                     fresh: short(fresh),
                     stale: short(stale),
-                },
+                }
             },
             has_validator: get("etag").is_some() || get("last-modified").is_some(),
         })
@@ -173,8 +177,8 @@ pub(super) struct Span {
 ///   scripts were there.
 /// - A picture is lazy if the parser found it, and yet it was asked for only once the last style was there, after the document.
 ///
-/// `landed` is where a request leads in the end, `document` the page's, and `is_parsed` says of which the parser was reported to have
-/// found them.
+/// `landed` is where a request leads in the end, `document` the page's, and `is_parsed` says of
+/// which the parser was reported to have found them.
 pub(super) fn timed(
     resources: &mut [Resource],
     spans: &[Span],

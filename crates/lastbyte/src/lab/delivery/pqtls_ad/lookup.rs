@@ -19,7 +19,7 @@ use crate::results::Dns;
 pub(in crate::lab) struct Lookup<'a> {
     arm: &'a PreparedDelivery,
     stack: &'a dyn Stack,
-    asked: Time,
+    started: Time,
     /// Of the server, and when it was known.
     address: Option<(Result<Ipv4Addr, String>, Duration)>,
     assembly: Option<Assembly>,
@@ -28,11 +28,11 @@ pub(in crate::lab) struct Lookup<'a> {
     /// When the record was whole, or known not to be there.
     record: Option<Duration>,
     race: Race,
-    /// What the ClientHello said.
+    /// What the ClientHello offered.
     sent: Sent,
 }
 
-/// What a ClientHello said.
+/// What a ClientHello offered.
 #[derive(Debug)]
 enum Sent {
     Nothing,
@@ -41,16 +41,16 @@ enum Sent {
 }
 
 impl<'a> Lookup<'a> {
-    /// Of a client that asks [`FIRST`] at `asked`.
+    /// Of a client that asks [`FIRST`] at `started`.
     pub(in crate::lab) fn new(
         arm: &'a PreparedDelivery,
         stack: &'a dyn Stack,
-        asked: Time,
+        started: Time,
     ) -> Self {
         Self {
             arm,
             stack,
-            asked,
+            started,
             address: None,
             assembly: Some(Assembly::default()),
             awaited: 1,
@@ -67,11 +67,11 @@ impl<'a> Lookup<'a> {
 
     /// Takes an answer that came at `now`. Gives what to ask next.
     pub(in crate::lab) fn take(&mut self, answer: Answer, now: Time) -> Vec<Question> {
-        let at = now.since(self.asked);
+        let at = now.since(self.started);
         match answer.question {
             Question::Address => {
                 self.address
-                    .get_or_insert((known_address(&answer.records), at));
+                    .get_or_insert((first_address(&answer.records), at));
                 Vec::new()
             }
             Question::Fragment(_) => self.take_fragment(&answer.records, at),
@@ -124,7 +124,7 @@ impl<'a> Lookup<'a> {
         self.address.as_ref().map(|(address, _)| address.clone())
     }
 
-    /// Whether DNS has said all that it says.
+    /// Whether DNS has answered everything.
     pub(in crate::lab) fn is_answered(&self) -> bool {
         self.address.is_some() && self.record.is_some()
     }
@@ -153,13 +153,13 @@ impl<'a> Lookup<'a> {
 
 impl Source for Lookup<'_> {
     fn connected(&mut self, now: Time) {
-        self.race.connected(now.since(self.asked));
+        self.race.connected(now.since(self.started));
     }
 
     fn decide(&mut self, now: Time) -> Result<Step, TlsError> {
-        match self.race.decide(now.since(self.asked)) {
+        match self.race.decide(now.since(self.started)) {
             Decision::Connecting => Ok(Step::Wait(now)),
-            Decision::Wait(until) => Ok(Step::Wait(self.asked + until)),
+            Decision::Wait(until) => Ok(Step::Wait(self.started + until)),
             Decision::Plain(fallback) => {
                 self.sent = Sent::Plain(fallback);
                 Ok(Step::Plain)
@@ -195,7 +195,7 @@ fn add(assembly: &mut Assembly, records: &Result<Vec<Vec<u8>>, OptRcode>) -> Res
     Ok(())
 }
 
-fn known_address(records: &Result<Vec<Vec<u8>>, OptRcode>) -> Result<Ipv4Addr, String> {
+fn first_address(records: &Result<Vec<Vec<u8>>, OptRcode>) -> Result<Ipv4Addr, String> {
     match records {
         Ok(records) => {
             let mut addresses = records.iter().filter_map(|rdata| resolved_address(rdata));

@@ -19,8 +19,8 @@ pub(super) struct Frames {
 }
 
 impl Http {
-    pub(super) fn of(seen: &Observation) -> Http {
-        match seen.alpn.as_deref() {
+    pub(super) fn of(observation: &Observation) -> Http {
+        match observation.alpn.as_deref() {
             Some("h2") => Http::Two(Frames::default()),
             _ => Http::One,
         }
@@ -80,7 +80,8 @@ mod tests {
     }
 
     proptest! {
-        /// Settings with anything in them, an acknowledgement, and then headers; in records of any length.
+        /// Settings with anything in them, an acknowledgement, and then headers; in records of any
+        /// length.
         #[test]
         fn http_2_responds_with_its_first_frame_of_headers(
             payloads in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..40), 0..5),

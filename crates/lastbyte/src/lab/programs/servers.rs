@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use lastbyte_page::{Answer, Asked, Frames, Framing, Site};
+use lastbyte_page::{Answer, Content, Frames, Framing, Site};
 use lastbyte_pki::private_key_pem;
 use lastbyte_sizes::Group;
 use serde::Serialize;
@@ -21,9 +21,9 @@ use crate::study::Server;
 const NODE_SERVER: &str = include_str!("server.mjs");
 /// The one that Go compiles.
 pub(super) const GO_SERVER: &str = include_str!("server.go");
-pub(super) const PORT: u16 = 443;
+const PORT: u16 = 443;
 /// How long a connection of a page may be idle before a server closes it.
-pub(super) const IDLE: Duration = Duration::from_secs(10);
+pub(in crate::lab) const IDLE: Duration = Duration::from_secs(10);
 /// How long a server may take to start.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -47,20 +47,21 @@ struct Files {
 }
 
 /// What a server is to be.
-pub(super) struct Serving<'a> {
-    pub(super) server: Server,
-    pub(super) program: &'a Path,
+pub(in crate::lab) struct Serving<'a> {
+    pub(in crate::lab) server: Server,
+    pub(in crate::lab) program: &'a Path,
     /// The one that it takes.
-    pub(super) group: Group,
-    pub(super) origins: &'a [Origin],
+    pub(in crate::lab) group: Group,
+    pub(in crate::lab) origins: &'a [Origin],
     /// How long a connection may be idle before it is closed; in whole seconds.
-    pub(super) idle: Duration,
-    pub(super) computing: Computing,
+    pub(in crate::lab) idle: Duration,
+    pub(in crate::lab) computing: Computing,
 }
 
 impl Serving<'_> {
-    /// Starts it in the calling thread's namespace with its files in `folder`, and waits until it listens at every origin.
-    pub(super) fn start(&self, site: &Site, folder: &Path) -> Result<Process, PageError> {
+    /// Starts it in the calling thread's namespace with its files in `folder`, and waits until it
+    /// listens at every origin.
+    pub(in crate::lab) fn start(&self, site: &Site, folder: &Path) -> Result<Process, PageError> {
         let &Serving {
             server,
             program,
@@ -175,14 +176,15 @@ fn answers(site: &Site, place: usize) -> impl Iterator<Item = &Answer> {
 fn field<'a>(answer: &'a Answer, name: &str) -> &'a str {
     let mut fields = answer.fields.iter();
     fields
-        .find(|(known, _)| known == name)
+        .find(|(key, _)| key == name)
         .map_or("", |(_, value)| value)
 }
 
-/// How a server frames what was recorded. Node.js and Go are had to send nothing else. nginx sends its name, a date, whose length differs by
-/// a byte or two, and a tag of its own, 9 bytes longer than ours. Caddy keeps fields in HPACK's table: what one takes depends on what came
-/// before, and its own are about as long as what that saves.
-pub(super) fn framing(server: Server) -> Framing {
+/// How a server frames what was recorded. Node.js and Go are had to send nothing else. nginx sends
+/// its name, a date, whose length differs by a byte or two, and a tag of its own, 9 bytes longer
+/// than ours. Caddy keeps fields in HPACK's table: what one takes depends on what came before, and
+/// its own are about as long as what that saves.
+pub(in crate::lab) fn framing(server: Server) -> Framing {
     let ours = Frames {
         added: 0,
         has_numbers: true,
@@ -226,10 +228,10 @@ fn nginx(described: &Described<'_>, site: &Site, folder: &Path) -> String {
             let fields = answer.fields.iter().filter(|(name, _)| name != "content-type" && name != "etag");
             let fields = fields.map(|(name, value)| format!("add_header {name} \"{value}\";"));
             let fields = fields.collect::<Vec<_>>().join(" ");
-            let what = match (&answer.asked, answer.path.as_str()) {
-                (Asked::Elsewhere(location), _) => format!("return 302 \"{location}\";"),
-                (Asked::Body(_), "/") => "try_files /index.html =404;".to_owned(),
-                (Asked::Body(_), _) => String::new(),
+            let what = match (&answer.content, answer.path.as_str()) {
+                (Content::Elsewhere(location), _) => format!("return 302 \"{location}\";"),
+                (Content::Body(_), "/") => "try_files /index.html =404;".to_owned(),
+                (Content::Body(_), _) => String::new(),
             };
             format!(
                 "        location = {} {{ types {{ }} default_type \"{}\"; {own} {fields} {what} }}\n",
@@ -293,11 +295,11 @@ fn caddy(described: &Described<'_>, site: &Site, folder: &Path) -> Value {
                 (true, true) => &["Last-Modified", "Accept-Ranges", "Vary"],
                 (true, false) => &["Last-Modified", "Accept-Ranges", "Vary", "Etag"],
             };
-            let body = match &answer.asked {
-                Asked::Elsewhere(location) => json!({
+            let body = match &answer.content {
+                Content::Elsewhere(location) => json!({
                     "handler": "static_response", "status_code": 302, "headers": { "Location": [location] },
                 }),
-                Asked::Body(_) => json!({
+                Content::Body(_) => json!({
                     "handler": "file_server", "root": described.site.join(format!("o{place}")),
                 }),
             };

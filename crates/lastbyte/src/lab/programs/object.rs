@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use lastbyte_page::{Answer, Asked, Site};
+use lastbyte_page::{Answer, Content, Site};
 
 use super::servers::{IDLE, Serving};
 use super::{Computing, Origin, Programs};
@@ -66,7 +66,7 @@ fn site(name: &str, cell: &Cell) -> Site {
             "content-type".to_owned(),
             "application/octet-stream".to_owned(),
         )],
-        asked: Asked::Body(vec![0; cell.data.0 as usize]),
+        content: Content::Body(vec![0; cell.data.0 as usize]),
         is_recorded: false,
     };
     Site {

@@ -1,4 +1,5 @@
-//! What crossed the wire of a page load, connection by connection, as an observer at the client sees it.
+//! What crossed the wire of a page load, connection by connection, as an observer at the client
+//! sees it.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -14,12 +15,13 @@ use crate::lab::row::exchange;
 use crate::results::Exchange;
 use crate::study::Cache;
 
-/// The most bytes of a connection and direction that are looked at: a handshake with the largest chain.
+/// The most bytes of a connection and direction that are looked at: a handshake with the largest
+/// chain.
 const MOST: u32 = 1 << 18;
 
 /// A packet where it was seen.
 #[derive(Clone, Copy)]
-pub(in crate::lab) struct Seen<'a> {
+pub(in crate::lab) struct ObservedPacket<'a> {
     pub(in crate::lab) at: Time,
     pub(in crate::lab) point: Point,
     /// From the IP header on.
@@ -46,7 +48,7 @@ impl Ends {
     }
 }
 
-impl<'a> Seen<'a> {
+impl<'a> ObservedPacket<'a> {
     /// For who pairs packets: whether the link drops it is not known.
     pub(super) fn sighting(&self) -> Sighting<'a> {
         Sighting {
@@ -111,19 +113,22 @@ impl Handshake {
     }
 }
 
-/// Those that came to their end, as they were answered. A browser makes several connections to an origin of which it does not know
-/// that one is enough, or whose SYN is not answered, and gives up all but the first.
+/// Those that came to their end, as they were answered. A browser makes several connections to an
+/// origin of which it does not know that one is enough, or whose SYN is not answered, and gives up
+/// all but the first.
 pub(super) fn ended(found: &[Handshake]) -> Vec<&Handshake> {
     let mut whole: Vec<&Handshake> = found.iter().filter(|one| one.is_whole()).collect();
     whole.sort_by_key(|one| one.answered());
     whole
 }
 
-/// What the browser had of a server when that answered, having had so much of it when it began, and these handshakes before.
+/// What the browser had of a server when that answered, having had so much of it when it began, and
+/// these handshakes before.
 pub(super) fn had(cache: Cache, before: &[&Handshake], server: Ipv4Addr) -> Cache {
-    match before.iter().any(|one| one.server() == server) {
-        true => Cache::Warm,
-        false => cache,
+    if before.iter().any(|one| one.server() == server) {
+        Cache::Warm
+    } else {
+        cache
     }
 }
 
@@ -162,8 +167,8 @@ impl Stream {
 }
 
 /// All connections, in the order in which they began, read with the secrets in `keys`.
-pub(super) fn handshakes(packets: &[Seen<'_>], keys: &KeyLog) -> Vec<Handshake> {
-    let mut known: BTreeMap<Ends, Streams> = BTreeMap::new();
+pub(super) fn handshakes(packets: &[ObservedPacket<'_>], keys: &KeyLog) -> Vec<Handshake> {
+    let mut connections: BTreeMap<Ends, Streams> = BTreeMap::new();
     for packet in packets.iter().filter(|packet| packet.is_at_client()) {
         let Some(Segment {
             header: tcp,
@@ -174,7 +179,7 @@ pub(super) fn handshakes(packets: &[Seen<'_>], keys: &KeyLog) -> Vec<Handshake> 
             continue;
         };
         let sender = packet.point.sender();
-        let streams = known.entry(Ends::of(&tcp, sender)).or_default();
+        let streams = connections.entry(Ends::of(&tcp, sender)).or_default();
         let stream = match sender {
             Side::Client => &mut streams.client,
             Side::Server => &mut streams.server,
@@ -197,7 +202,7 @@ pub(super) fn handshakes(packets: &[Seen<'_>], keys: &KeyLog) -> Vec<Handshake> 
         }
         streams.observer.sent(sender, &fresh);
     }
-    let found = known.into_iter().filter_map(|(ends, streams)| {
+    let found = connections.into_iter().filter_map(|(ends, streams)| {
         let keys = keys.of_client_random(streams.observer.client_random());
         Some(Handshake {
             ends,
@@ -227,7 +232,8 @@ mod tests {
     use crate::results::Exchange;
     use crate::study::Cache;
 
-    /// The SYN of a browser's first connection is lost, so it makes another one, and then has a session for the first.
+    /// The SYN of a browser's first connection is lost, so it makes another one, and then has a
+    /// session for the first.
     #[test]
     fn a_connection_can_resume_one_that_was_answered_before() {
         let server = |last| Ipv4Addr::new(192, 0, 2, last);

@@ -14,7 +14,8 @@ use lastbyte_link::Seed;
 pub(in crate::lab) enum Computing {
     /// As long as on this machine: in real time, what it takes; in a guest, none.
     OfMachine,
-    /// In a guest, what a profile says, around which each navigation and connection is as quick as its luck by this seed has it.
+    /// In a guest, what a profile says, around which each navigation and connection is as quick as
+    /// its luck by this seed has it.
     OfProfile(Profile, Seed),
 }
 
@@ -36,7 +37,7 @@ impl Computing {
     }
 
     /// Has what a command starts take its time.
-    pub(super) fn of(self, command: &mut Command, kind: Computes) {
+    pub(in crate::lab) fn of(self, command: &mut Command, kind: Computes) {
         match self {
             Computing::OfMachine => {}
             Computing::OfProfile(..) => sys::compute(command, kind),
@@ -55,16 +56,18 @@ impl Computing {
         }
     }
 
-    /// How many times longer the browser takes for what it is asked than a machine without a profile.
-    pub(super) fn times(self) -> u32 {
+    /// How many times longer the browser takes for what it is asked than a machine without a
+    /// profile.
+    pub(in crate::lab) fn times(self) -> u32 {
         match self {
             Computing::OfMachine => 1,
             Computing::OfProfile(profile, _) => profile.times,
         }
     }
 
-    /// How many times slower the browser is asked to be, by its own throttling: a profile has that in its costs.
-    pub(super) fn throttling(self, slowdown: u32) -> u32 {
+    /// How many times slower the browser is asked to be, by its own throttling: a profile has that
+    /// in its costs.
+    pub(in crate::lab) fn throttling(self, slowdown: u32) -> u32 {
         match self {
             Computing::OfMachine => slowdown,
             Computing::OfProfile(..) => 1,

@@ -13,8 +13,8 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::unistd::pipe;
 use openssl::x509::X509;
 
-use super::{BrowserPrograms, Computing, Origin, PageError};
 use crate::lab::process::{Priority, Process, StartError};
+use crate::lab::programs::{BrowserPrograms, Computing, Origin, PageError};
 use crate::lab::sys::{self, Computes};
 
 /// What the browser is called in messages.
@@ -22,8 +22,9 @@ const NAME: &str = "browser";
 /// Where it reads messages and writes them, with `--remote-debugging-pipe`.
 const READS: i32 = 3;
 const WRITES: i32 = 4;
-/// Takes the processor's own random numbers (bit 62, RDRAND) from what BoringSSL finds there: where they are fast, it mixes them
-/// into all of its own, and in a guest the same seed would have other handshakes on other processors.
+/// Takes the processor's own random numbers (bit 62, RDRAND) from what BoringSSL finds there: where
+/// they are fast, it mixes them into all of its own, and in a guest the same seed would have other
+/// handshakes on other processors.
 const NO_RDRAND: &str = "~0x4000000000000000";
 /// Bytes that are read at once.
 const SCRATCH: usize = 1 << 16;
@@ -44,13 +45,14 @@ pub(super) struct Browser {
 pub(super) enum Silence {
     /// The deadline has come.
     Late,
-    /// The browser has ended; the last that it said.
+    /// The browser has ended; the last line that it printed.
     Ended(String),
 }
 
 impl Browser {
-    /// Starts it in the calling thread's namespace with a profile of its own, for which `folder` is. It trusts the roots of
-    /// origins, and no others of ours; and it knows no other names than theirs.
+    /// Starts it in the calling thread's namespace with a profile of its own, for which `folder`
+    /// is. It trusts the roots of origins, and no others of ours; and it knows no other names than
+    /// theirs.
     pub(super) fn start(
         programs: &BrowserPrograms,
         origins: &[Origin],
@@ -144,17 +146,18 @@ fn trust(programs: &BrowserPrograms, origins: &[Origin], home: &Path) -> Result<
             .env("HOME", home)
             .output()
             .map_err(PageError::Write)?;
-        match output.status.success() {
-            true => Ok(()),
-            false => Err(PageError::Root(
+        if output.status.success() {
+            Ok(())
+        } else {
+            Err(PageError::Root(
                 String::from_utf8_lossy(&output.stderr).trim().to_owned(),
-            )),
+            ))
         }
     };
     certutil(&["-N", "--empty-password"])?;
     let mut roots: Vec<&X509> = Vec::new();
     for root in origins.iter().map(|origin| origin.chain.root()) {
-        if roots.iter().any(|known| known.as_ref() == root.as_ref()) {
+        if roots.iter().any(|other| other.as_ref() == root.as_ref()) {
             continue;
         }
         let file = home.join(format!("root{}.pem", roots.len()));
@@ -176,14 +179,15 @@ fn trust(programs: &BrowserPrograms, origins: &[Origin], home: &Path) -> Result<
 
 /// Where each origin is, and that nothing else is anywhere.
 fn names(origins: &[Origin]) -> String {
-    let known = origins
+    let mapped = origins
         .iter()
         .map(|origin| format!("MAP {} {}", origin.name, origin.address));
-    let rules: Vec<String> = known.chain(["MAP * ~NOTFOUND".to_owned()]).collect();
+    let rules: Vec<String> = mapped.chain(["MAP * ~NOTFOUND".to_owned()]).collect();
     rules.join(", ")
 }
 
-/// What the machine needs besides: there is no GPU, and namespaces of our own are all that parts it from others.
+/// What the machine needs besides: there is no GPU, and namespaces of our own are all that parts it
+/// from others.
 const MACHINE: [&str; 4] = [
     "--no-sandbox",
     "--no-zygote",

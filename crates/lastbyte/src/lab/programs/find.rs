@@ -1,4 +1,5 @@
-//! The servers that people run, and the browser that loads pages: where they are, and what they can do.
+//! The servers that people run, and the browser that loads pages: where they are, and what they can
+//! do.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
@@ -28,17 +29,17 @@ const BROWSER: &str = "/usr/lib/chromium/chromium";
 pub(in crate::lab) struct Programs {
     /// For page loads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) browser: Option<BrowserPrograms>,
-    pub(super) server: PathBuf,
+    pub(in crate::lab) browser: Option<BrowserPrograms>,
+    pub(in crate::lab) server: PathBuf,
     /// By name, for the environment of rows.
     pub(in crate::lab) versions: BTreeMap<String, String>,
 }
 
 /// A browser, and what has it trust a root.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct BrowserPrograms {
-    pub(super) browser: PathBuf,
-    pub(super) certutil: PathBuf,
+pub(in crate::lab) struct BrowserPrograms {
+    pub(in crate::lab) browser: PathBuf,
+    pub(in crate::lab) certutil: PathBuf,
 }
 
 /// What connects to a server.
@@ -51,20 +52,22 @@ enum Caller {
 
 impl Caller {
     fn of(has_page: bool) -> Caller {
-        match has_page {
-            true => Caller::Browser,
-            false => Caller::Ours,
+        if has_page {
+            Caller::Browser
+        } else {
+            Caller::Ours
         }
     }
 }
 
-/// What was found, by arm: to ask programs what they are takes longer than much of what they are needed for.
+/// What was found, by arm: to ask programs what they are takes longer than much of what they are
+/// needed for.
 #[derive(Debug, Default)]
 pub(in crate::lab) struct Finder(Mutex<HashMap<(String, Caller), Programs>>);
 
 impl Finder {
-    /// The programs that an arm needs in a cell; none if its server is ours. Where a server has to be compiled, `cache` keeps
-    /// it.
+    /// The programs that an arm needs in a cell; none if its server is ours. Where a server has to
+    /// be compiled, `cache` keeps it.
     ///
     /// # Errors
     ///
@@ -80,8 +83,8 @@ impl Finder {
         }
         let caller = Caller::of(cell.page.is_some());
         // Workers wait for each other: the first one looks, and compiles.
-        let mut known = lock(&self.0);
-        Ok(Some(match known.entry((arm.label.clone(), caller)) {
+        let mut programs = lock(&self.0);
+        Ok(Some(match programs.entry((arm.label.clone(), caller)) {
             Entry::Occupied(found) => found.get().clone(),
             Entry::Vacant(unknown) => unknown.insert(find(arm, caller, cache)?).clone(),
         }))
@@ -141,7 +144,7 @@ fn browser(needs: Needs) -> Result<(BrowserPrograms, String), PageError> {
         program: "certutil",
         hint: "install it with `apt-get install libnss3-tools`",
     })?;
-    let browser_version = said(Command::new(&browser).arg("--version"))
+    let browser_version = first_line(Command::new(&browser).arg("--version"))
         .ok_or_else(|| PageError::NoBrowser(browser.clone()))?;
     let number = first_number(&browser_version);
     if needs.ml_dsa && number.is_none_or(|number| number < [BROWSER_WITH_ML_DSA, 0]) {
@@ -200,14 +203,14 @@ fn server(server: Server, needs: Needs, cache: &Path) -> Result<(PathBuf, String
     match server {
         Server::Lastbyte => Err(PageError::OURS),
         Server::Node => {
-            let kept = cache.join("tools/peers/bin/node");
-            let node = chosen("LASTBYTE_NODE", Some(kept), "node").ok_or(PageError::NotInstalled {
+            let cached = cache.join("tools/peers/bin/node");
+            let node = chosen("LASTBYTE_NODE", Some(cached), "node").ok_or(PageError::NotInstalled {
                 by: "server=node",
                 program: "node",
                 hint: "install Node.js 24 or newer, or name it in LASTBYTE_NODE; scripts/interop has one",
             })?;
             let print = "process.version + ' (OpenSSL ' + process.versions.openssl + ')'";
-            let version = said(Command::new(&node).args(["-p", print])).unwrap_or_default();
+            let version = first_line(Command::new(&node).args(["-p", print])).unwrap_or_default();
             let openssl = version.split("OpenSSL ").nth(1).and_then(first_number);
             if openssl.is_none_or(|openssl| openssl < OPENSSL_WITH_BOTH)
                 && let Some(error) = too_old(&node, &version, "OpenSSL 3.5 in it".to_owned())
@@ -222,11 +225,11 @@ fn server(server: Server, needs: Needs, cache: &Path) -> Result<(PathBuf, String
                 program: "nginx",
                 hint: "install it with `apt-get install nginx`, or name it in LASTBYTE_NGINX",
             })?;
-            let told = Command::new(&nginx).arg("-V").output().ok();
-            let told = told.map(|told| String::from_utf8_lossy(&told.stderr).into_owned());
-            let told = told.unwrap_or_default();
+            let output = Command::new(&nginx).arg("-V").output().ok();
+            let output = output.map(|output| String::from_utf8_lossy(&output.stderr).into_owned());
+            let output = output.unwrap_or_default();
             let word = |before: &str| {
-                let after = told.split(before).nth(1)?;
+                let after = output.split(before).nth(1)?;
                 after.split_whitespace().next()
             };
             let openssl = word("built with OpenSSL ").unwrap_or("unknown");
@@ -245,7 +248,7 @@ fn server(server: Server, needs: Needs, cache: &Path) -> Result<(PathBuf, String
                 program: "caddy",
                 hint: "install it with `apt-get install caddy`, or name it in LASTBYTE_CADDY",
             })?;
-            let version = said(Command::new(&caddy).arg("version")).unwrap_or_default();
+            let version = first_line(Command::new(&caddy).arg("version")).unwrap_or_default();
             if needs.ml_dsa {
                 return Err(PageError::Never {
                     program: caddy.display().to_string(),
@@ -262,14 +265,14 @@ fn server(server: Server, needs: Needs, cache: &Path) -> Result<(PathBuf, String
             Ok((caddy, version))
         }
         Server::Go => {
-            let kept = cache.join("tools/peers/bin/go");
-            let go = chosen("LASTBYTE_GO", Some(kept), "go").ok_or(PageError::NotInstalled {
+            let cached = cache.join("tools/peers/bin/go");
+            let go = chosen("LASTBYTE_GO", Some(cached), "go").ok_or(PageError::NotInstalled {
                 by: "server=go",
                 program: "go",
                 hint: "its server is compiled when it is needed: install Go 1.27, or name it in LASTBYTE_GO; \
                        scripts/interop has one",
             })?;
-            let version = said(Command::new(&go).arg("version")).unwrap_or_default();
+            let version = first_line(Command::new(&go).arg("version")).unwrap_or_default();
             let number = version.split("go1.").nth(1).and_then(first_whole);
             let least = if needs.ml_dsa { 27 } else { 24 };
             if number.is_none_or(|number| number < least)
@@ -282,8 +285,8 @@ fn server(server: Server, needs: Needs, cache: &Path) -> Result<(PathBuf, String
     }
 }
 
-/// A program that a variable names, or else that is kept, or else that is installed.
-fn chosen(variable: &str, kept: Option<PathBuf>, program: &str) -> Option<PathBuf> {
+/// A program that a variable names, or else that is in the cache, or else that is installed.
+fn chosen(variable: &str, cached: Option<PathBuf>, program: &str) -> Option<PathBuf> {
     let named = env::var_os(variable).filter(|named| !named.is_empty());
     if let Some(named) = named.map(PathBuf::from) {
         return named.exists().then_some(named);
@@ -293,7 +296,7 @@ fn chosen(variable: &str, kept: Option<PathBuf>, program: &str) -> Option<PathBu
         let mut places = env::split_paths(&path).map(|place| place.join(program));
         places.find(|place| place.exists())
     };
-    (kept.filter(|kept| kept.exists()))
+    (cached.filter(|cached| cached.exists()))
         .or_else(on_path)
         .or_else(|| installed(program))
 }
@@ -326,23 +329,27 @@ fn compiled(go: &Path, version: &str, cache: &Path) -> Result<PathBuf, PageError
         .output()
         .map_err(|error| failed(error.to_string()))?;
     if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr);
+        let errors = String::from_utf8_lossy(&output.stderr);
         return Err(failed(
-            said.lines().last().unwrap_or("it said nothing").to_owned(),
+            errors
+                .lines()
+                .last()
+                .unwrap_or("it said nothing")
+                .to_owned(),
         ));
     }
     fs::rename(&made, &program).map_err(PageError::Write)?;
     Ok(program)
 }
 
-/// The first line that a program says, if it runs.
-fn said(command: &mut Command) -> Option<String> {
+/// The first line that a program prints, if it runs.
+fn first_line(command: &mut Command) -> Option<String> {
     let output = command
         .output()
         .ok()
         .filter(|output| output.status.success())?;
-    let said = String::from_utf8_lossy(&output.stdout);
-    said.lines().next().map(|line| line.trim().to_owned())
+    let text = String::from_utf8_lossy(&output.stdout);
+    text.lines().next().map(|line| line.trim().to_owned())
 }
 
 /// `156.0` of `Chromium 156.0.8078.79 built on Debian`.

@@ -1,4 +1,5 @@
-//! How much of a connection's time was the network's: what remains of it, browser and server have computed.
+//! How much of a connection's time was the network's: what remains of it, browser and server have
+//! computed.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -6,7 +7,7 @@ use std::time::Duration;
 use lastbyte_capture::{Segment, Sighting, pair};
 use lastbyte_link::{Side, TcpPacket, Time};
 
-use super::wire::Seen;
+use super::wire::ObservedPacket;
 
 /// A packet that crossed the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,22 +28,23 @@ enum Holds {
 }
 
 impl Holds {
-    fn of(packet: &Seen<'_>) -> Holds {
+    fn of(packet: &ObservedPacket<'_>) -> Holds {
         let segment = Segment::parse(packet.bytes);
         let is_bare = segment.is_some_and(|segment| {
             segment.payload.is_empty() && segment.header.flags & TcpPacket::SYN == 0
         });
-        match is_bare {
-            true => Holds::Acknowledgement,
-            false => Holds::Data,
+        if is_bare {
+            Holds::Acknowledgement
+        } else {
+            Holds::Data
         }
     }
 }
 
-/// What crossed, of packets that were seen on both sides of the link, in their order. None of those that were seen on one side
-/// alone.
-pub(super) fn passages(packets: &[Seen<'_>]) -> Vec<Passage> {
-    let sightings: Vec<Sighting<'_>> = packets.iter().map(Seen::sighting).collect();
+/// What crossed, of packets that were seen on both sides of the link, in their order. None of those
+/// that were seen on one side alone.
+pub(super) fn passages(packets: &[ObservedPacket<'_>]) -> Vec<Passage> {
+    let sightings: Vec<Sighting<'_>> = packets.iter().map(ObservedPacket::sighting).collect();
     let pairs = pair(&sightings).into_iter().enumerate();
     let pairs = pairs.filter_map(|(sent, delivered)| Some((delivered?, sent)));
     // As they were delivered.
@@ -59,8 +61,9 @@ pub(super) fn passages(packets: &[Seen<'_>]) -> Vec<Passage> {
     pairs.into_iter().filter_map(passage).collect()
 }
 
-/// For how much of the time up to the packet that came to the client at `end` packets that were waited for were on the network:
-/// that one, the one for which its sender had waited before it sent it, and so back to the first. None if no packet came then.
+/// For how much of the time up to the packet that came to the client at `end` packets that were
+/// waited for were on the network: that one, the one for which its sender had waited before it sent
+/// it, and so back to the first. None if no packet came then.
 ///
 /// That is the data that had come last, or the acknowledgement where that made a full window wider, to which the kernel answers
 /// [`AT_ONCE`]. Where more data comes to an end that computes, it is taken for what it waited for, which changes nothing unless it
@@ -84,7 +87,8 @@ pub(super) fn of_network(passages: &[Passage], end: Time) -> Option<Duration> {
     Some(network)
 }
 
-/// Longer than a kernel takes for an answer of its own, which the emulator reads before it does anything else.
+/// Longer than a kernel takes for an answer of its own, which the emulator reads before it does
+/// anything else.
 const AT_ONCE: Duration = Duration::from_millis(1);
 
 #[cfg(test)]
@@ -93,7 +97,7 @@ mod tests {
     use lastbyte_link::{Side, Time};
 
     use super::{Holds, Passage, of_network, passages};
-    use crate::lab::pages::wire::Seen;
+    use crate::lab::browser::wire::ObservedPacket;
 
     const CLIENT: Side = Side::Client;
     const SERVER: Side = Side::Server;
@@ -120,8 +124,8 @@ mod tests {
         Some(network.as_millis() as u64)
     }
 
-    /// A handshake over 25 ms each way: the client computes 2 for its hello, 3 for its request; the server 4 for its flight, 1 for
-    /// tickets, 5 for its response.
+    /// A handshake over 25 ms each way: the client computes 2 for its hello, 3 for its request; the
+    /// server 4 for its flight, 1 for tickets, 5 for its response.
     fn handshake() -> Vec<Passage> {
         vec![
             passage((CLIENT, 0, 25)),
@@ -180,8 +184,8 @@ mod tests {
         assert_eq!(network(&all.map(passage), 7), Some(0));
     }
 
-    /// One is lost, two are the same, and one is only seen behind the link. Of those that are the same, the latest is taken that can
-    /// have come so early.
+    /// One is lost, two are the same, and one is only seen behind the link. Of those that are the
+    /// same, the latest is taken that can have come so early.
     #[test]
     fn a_packet_is_found_again_behind_the_link() {
         let seen = [
@@ -194,7 +198,7 @@ mod tests {
             (11, Point::DeliveredToServer, "a"),
             (12, Point::DeliveredToServer, "another's"),
         ];
-        let seen = seen.map(|(at, point, bytes)| Seen {
+        let seen = seen.map(|(at, point, bytes)| ObservedPacket {
             at: Time(at * 1_000_000),
             point,
             bytes: bytes.as_bytes(),
