@@ -1,6 +1,7 @@
 //! From rows to a summary.
 
 use std::borrow::Borrow;
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::num::NonZero;
 use std::panic::resume_unwind;
@@ -8,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use lastbyte_flights::{flights_needed, segments};
-use lastbyte_link::{Bytes, Seed};
+use lastbyte_link::Bytes;
 
 use super::expected::{linux_buffers_matter, sent_again};
 use super::failures::failures;
@@ -21,8 +22,8 @@ use super::summary::{
 };
 use super::waiting::{Side as ComparedSide, Waiting, waiting};
 use super::{
-    Contents, DeliveryOutcome, Metric, Outcome, PageLoad, Percentile, Row, Sample, family, look,
-    problems,
+    Contents, DeliveryOutcome, Look, Metric, Outcome, PageLoad, Percentile, Row, Sample, family,
+    look, problems,
 };
 use lastbyte_study::{Arm, Cell, Experiment, distinctions};
 
@@ -112,15 +113,28 @@ impl CellSummary {
         let waited: Vec<_> = (networks.iter())
             .map(|(_, sample)| sample.map(|sample| sample.waited(experiment)))
             .collect();
-        let measured: Vec<_> = (networks.iter().zip(&waited))
-            .map(|((arm, network), waited)| SampleOf {
-                arm,
-                network: *network,
-                waited: waited.as_deref(),
-            })
-            .collect();
-        summarise(cell, name, &measured, percentiles, experiment)
+        let measured = (networks.iter().zip(&waited)).map(|((arm, network), waited)| SampleOf {
+            arm,
+            network: *network,
+            waited: waited.as_deref(),
+        });
+        let measured = MeasuredCell {
+            experiment,
+            cell,
+            percentiles,
+            arms: measured.collect(),
+        };
+        measured.summarise(name)
     }
+}
+
+/// A cell as it was measured, and which percentiles are wanted of it.
+struct MeasuredCell<'a> {
+    experiment: &'a Experiment,
+    cell: &'a Cell,
+    percentiles: &'a [Percentile],
+    /// In the experiment's order: the first one is the baseline.
+    arms: Vec<SampleOf<'a>>,
 }
 
 /// What was measured of an arm in a cell.
@@ -132,70 +146,68 @@ struct SampleOf<'a> {
     waited: Option<&'a Sample>,
 }
 
-/// The samples of one cell, in the order of their arms, the first of which is the baseline.
-fn summarise(
-    cell: &Cell,
-    name: String,
-    measured: &[SampleOf<'_>],
-    percentiles: &[Percentile],
-    experiment: &Experiment,
-) -> CellSummary {
-    let level = Level::of(&experiment.connections);
-    let series = |metric: Metric, sample: Option<&Sample>| -> Series {
-        look::series(
-            metric,
-            cell,
-            sample.into_iter().flat_map(|sample| &sample.rows),
-        )
-    };
-    let waiting =
-        |sample: &Sample| waiting_of(sample, measured, cell, percentiles, experiment.seed);
-    let uses_dns = experiment.arms.iter().any(|arm| arm.delivery.asks_dns());
-    let of_dns: &[Metric] = if uses_dns {
-        &[Metric::TlsHandshake, Metric::DnsRecord]
-    } else {
-        &[]
-    };
-    let metrics: Vec<Metric> = [cell.all_metrics(), of_dns].concat();
-    // All at once, since drawing the resamples takes as long as ranking them.
-    let all: Vec<Series> = (metrics.iter())
-        .flat_map(|metric| measured.iter().map(|of| series(*metric, of.waited)))
-        .collect();
-    let known = stats::percentiles(&all, percentiles, experiment.seed);
-    let known = |metric: Metric| -> &[Percentiles] {
-        let place = metrics.iter().position(|known| *known == metric);
-        let mut chunks = known.chunks(measured.len().max(1));
-        place
-            .and_then(|place| chunks.nth(place))
-            .unwrap_or_default()
-    };
-    let arms = measured.iter().enumerate().filter_map(|(index, of)| {
-        let (arm, sample) = (of.arm, of.waited?);
-        let engine = &of.network?.engine;
-        let network = of.network.filter(|_| !engine.beside.is_empty());
-        let of_arm = Metric::ALL.map(|metric| {
-            let absent = absence(metric, cell, sample);
-            let known = known(metric);
-            let percentiles_of = |sample| {
-                let times = series(metric, Some(sample));
-                let times = stats::measured(&times, percentiles).into_iter();
-                let times = percentiles.iter().copied().zip(times);
-                times.filter_map(|(of, time)| Some((of, time?)))
-            };
-            let network = network.map(|network| {
-                if is_luck(cell) {
-                    let typical = typically_added(metric, network, sample);
-                    let without = |(of, time): (_, Duration)| (of, time.saturating_sub(typical));
-                    percentiles_of(sample).map(without).collect()
-                } else {
-                    percentiles_of(network).collect()
+/// The percentiles of each metric, of all arms in their order.
+struct Ranked(Vec<(Metric, Vec<Percentiles>)>);
+
+impl MeasuredCell<'_> {
+    fn summarise(&self, name: String) -> CellSummary {
+        let ranked = self.rank();
+        let arms = self.arms.iter().enumerate();
+        let arms = arms.filter_map(|(index, of)| self.arm(index, of, &ranked));
+        let mut arms: Vec<ArmSummary> = arms.collect();
+        widen_by_calibrations(&mut arms);
+        if is_exact(self.cell, self.arms.iter().filter_map(|of| of.network)) {
+            for arm in &mut arms {
+                for metric in Metric::ALL {
+                    arm.metric_mut(metric).is_not_by_chance();
                 }
-            });
-            MetricSummary {
-                network: network.unwrap_or_default(),
-                ..MetricSummary::new(absent, known, index, percentiles, level)
             }
-        });
+        }
+        CellSummary {
+            cell: self.cell.clone(),
+            name,
+            arms,
+            look: self.look(&ranked),
+        }
+    }
+
+    /// Ranks all metrics at once, since drawing the resamples takes as long as ranking them.
+    fn rank(&self) -> Ranked {
+        let mut arms = self.experiment.arms.iter();
+        let of_dns: &[Metric] = if arms.any(|arm| arm.delivery.asks_dns()) {
+            &[Metric::TlsHandshake, Metric::DnsRecord]
+        } else {
+            &[]
+        };
+        let metrics: Vec<Metric> = [self.cell.all_metrics(), of_dns].concat();
+        let series = (metrics.iter())
+            .flat_map(|metric| self.arms.iter().map(|of| self.series(*metric, of.waited)));
+        let series: Vec<Series> = series.collect();
+        let mut ranked =
+            stats::percentiles(&series, self.percentiles, self.experiment.seed).into_iter();
+        let of_arms = |metric| (metric, ranked.by_ref().take(self.arms.len()).collect());
+        Ranked(metrics.into_iter().map(of_arms).collect())
+    }
+
+    fn series(&self, metric: Metric, sample: Option<&Sample>) -> Series {
+        let rows = sample.into_iter().flat_map(|sample| &sample.rows);
+        look::series(metric, self.cell, rows)
+    }
+
+    /// The arm at `index`, if it was measured.
+    fn arm(&self, index: usize, of: &SampleOf<'_>, ranked: &Ranked) -> Option<ArmSummary> {
+        let (arm, sample, cell) = (of.arm, of.waited?, self.cell);
+        let engine = &of.network?.engine;
+        let metric = |metric| MetricSummary {
+            network: self.network_percentiles(metric, of),
+            ..MetricSummary::new(
+                absence(metric, cell, sample),
+                ranked.of(metric),
+                index,
+                self.percentiles,
+                self.level(),
+            )
+        };
         Some(ArmSummary {
             label: arm.name.clone(),
             role: if index == 0 {
@@ -203,7 +215,7 @@ fn summarise(
             } else {
                 Role::Compared
             },
-            validity: sample.validity(experiment),
+            validity: sample.validity(self.experiment),
             connections: count(sample.rows.len()),
             failures: failures(&sample.rows),
             wire: WireSummary::of(&sample.rows, cell),
@@ -217,7 +229,7 @@ fn summarise(
             sent_again: sent_again(&sample.rows, cell, arm.record_size),
             chain_digest: sample.chain_digest.clone(),
             engine: engine.clone(),
-            metrics: of_arm,
+            metrics: Metric::ALL.map(metric),
             deliveries: deliveries(&sample.rows),
             modes: modes(&sample.rows, cell),
             ttfb_computing: middle(&sample.rows, |page| page.ttfb_computing),
@@ -225,39 +237,87 @@ fn summarise(
             programs_cpu: middle(&sample.rows, |page| page.programs_cpu),
             waiting: match index {
                 0 => Vec::new(),
-                _ => waiting(sample),
+                _ => self.waiting(sample),
             },
         })
-    });
-    let mut arms: Vec<ArmSummary> = arms.collect();
-    if let Some((baseline, others)) = arms.split_first_mut() {
-        for arm in others {
-            // What was calibrated once is off alike on both sides.
-            if arm.engine.beside != baseline.engine.beside {
-                arm.widen_by_calibrations(baseline);
-            }
-        }
     }
-    let rows = || measured.iter().filter_map(|of| of.network);
-    if is_exact(cell, rows()) {
-        for arm in &mut arms {
-            for metric in Metric::ALL {
-                arm.metric_mut(metric).is_not_by_chance();
-            }
-        }
+
+    fn level(&self) -> Level {
+        Level::of(&self.experiment.connections)
     }
-    let told = look::reported(cell).map(|metric| (metric, known(metric)));
-    let samples = measured.iter().filter_map(|of| of.waited);
-    CellSummary {
-        cell: cell.clone(),
-        name,
-        arms,
-        look: look::judge(
-            &experiment.connections,
+
+    /// See [`MetricSummary::network`]; none where nothing computes beside the network.
+    fn network_percentiles(
+        &self,
+        metric: Metric,
+        of: &SampleOf<'_>,
+    ) -> BTreeMap<Percentile, Duration> {
+        let (Some(network), Some(waited)) = (of.network, of.waited) else {
+            return BTreeMap::new();
+        };
+        if network.engine.beside.is_empty() {
+            return BTreeMap::new();
+        }
+        let percentiles_of = |sample| {
+            let times = self.series(metric, Some(sample));
+            let times = stats::measured(&times, self.percentiles).into_iter();
+            let times = self.percentiles.iter().copied().zip(times);
+            times.filter_map(|(percentile, time)| Some((percentile, time?)))
+        };
+        if !is_luck(self.cell) {
+            return percentiles_of(network).collect();
+        }
+        let typical = typically_added(metric, network, waited);
+        percentiles_of(waited)
+            .map(|(percentile, time)| (percentile, time.saturating_sub(typical)))
+            .collect()
+    }
+
+    /// How much longer the connections of a sample of a population wait than the baseline's.
+    fn waiting(&self, sample: &Sample) -> Vec<Waiting> {
+        let cell = self.cell;
+        let baseline = self.arms.first().and_then(|of| of.waited);
+        let Some(baseline) = baseline.filter(|_| cell.population.is_some()) else {
+            return Vec::new();
+        };
+        let [baseline, arm] =
+            [&baseline.rows, &sample.rows].map(|rows| ComparedSide { cell, rows });
+        let seed = self.experiment.seed;
+        look::reported(cell)
+            .flat_map(|metric| waiting(metric, baseline, arm, self.percentiles, seed))
+            .collect()
+    }
+
+    /// Whether what was measured is as precise as it was to be.
+    fn look(&self, ranked: &Ranked) -> Look {
+        let samples = self.arms.iter().filter_map(|of| of.waited);
+        look::judge(
+            &self.experiment.connections,
             samples.map(|sample| sample.rows.len()).min().unwrap_or(0),
-            percentiles,
-            told,
-        ),
+            self.percentiles,
+            look::reported(self.cell).map(|metric| (metric, ranked.of(metric))),
+        )
+    }
+}
+
+impl Ranked {
+    /// Those of each arm; none of a metric that was not ranked.
+    fn of(&self, metric: Metric) -> &[Percentiles] {
+        let of_metric = self.0.iter().find(|(ranked, _)| *ranked == metric);
+        of_metric.map_or(&[], |(_, percentiles)| percentiles)
+    }
+}
+
+/// Widens the increases of arms that are not calibrated as the baseline is: what was calibrated
+/// once is off alike on both sides.
+fn widen_by_calibrations(arms: &mut [ArmSummary]) {
+    let Some((baseline, others)) = arms.split_first_mut() else {
+        return;
+    };
+    for arm in others {
+        if arm.engine.beside != baseline.engine.beside {
+            arm.widen_by_calibrations(baseline);
+        }
     }
 }
 
@@ -305,24 +365,6 @@ fn typically_added(metric: Metric, network: &Sample, waited: &Sample) -> Duratio
     let mut added: Vec<Duration> = added.collect();
     added.sort_unstable();
     added.get(added.len() / 2).copied().unwrap_or_default()
-}
-
-/// How much longer the connections of a sample of a population wait than the baseline's.
-fn waiting_of(
-    sample: &Sample,
-    measured: &[SampleOf<'_>],
-    cell: &Cell,
-    percentiles: &[Percentile],
-    seed: Seed,
-) -> Vec<Waiting> {
-    let baseline = measured.first().and_then(|of| of.waited);
-    let Some(baseline) = baseline.filter(|_| cell.population.is_some()) else {
-        return Vec::new();
-    };
-    let [baseline, arm] = [&baseline.rows, &sample.rows].map(|rows| ComparedSide { cell, rows });
-    look::reported(cell)
-        .flat_map(|metric| waiting(metric, baseline, arm, percentiles, seed))
-        .collect()
 }
 
 /// What became of records, in the order of [`DeliveryOutcome::ALL`].

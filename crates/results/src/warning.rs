@@ -180,18 +180,12 @@ impl fmt::Display for Problem {
                 failed,
                 connections,
                 reasons,
-            } => {
-                let reasons: Vec<_> = reasons
-                    .iter()
-                    .map(|failures| format!("{failures}: {}", failures.connections))
-                    .collect();
-                write!(
-                    f,
-                    "{arm}: {failed} of {connections} connections failed ({}): they count as infinitely late; \
-                     rows.parquet of a run, or `-o FILE.csv` of `lastbyte compare`, has each of them",
-                    reasons.join(", ")
-                )
-            }
+            } => write!(
+                f,
+                "{arm}: {failed} of {connections} connections failed ({}): they count as infinitely late; \
+                 rows.parquet of a run, or `-o FILE.csv` of `lastbyte compare`, has each of them",
+                counted_reasons(reasons)
+            ),
             Problem::Imprecise {
                 arm,
                 imprecision,
@@ -201,35 +195,18 @@ impl fmt::Display for Problem {
                 f,
                 "{arm}: after {connections} connections, {}: {}",
                 describe(imprecision, *precision),
-                match (imprecision.fault, imprecision.enough) {
-                    (Fault::Open, _) => "mend what fails, or tell other percentiles".to_owned(),
-                    (_, Some(enough)) => format!(
-                        "about {enough} would do: set `most` in a study, or ask for less precision"
-                    ),
-                    (_, None) => format!(
-                        "more than {} would be needed: ask for less precision",
-                        Connections::MOST
-                    ),
-                }
+                mend(imprecision)
             ),
             Problem::TooFew {
                 percentiles,
                 connections,
                 enough,
-            } => {
-                let percentiles: Vec<_> = percentiles.iter().map(Percentile::to_string).collect();
-                let percentiles = match &*percentiles {
-                    [others @ .., last] if !others.is_empty() => {
-                        format!("{} and {last}", others.join(", "))
-                    }
-                    few => few.concat(),
-                };
-                write!(
-                    f,
-                    "fewer than {BEYOND} of {connections} connections lie beyond {percentiles}: \
-                     measure {enough} or more"
-                )
-            }
+            } => write!(
+                f,
+                "fewer than {BEYOND} of {connections} connections lie beyond {}: \
+                 measure {enough} or more",
+                listed(percentiles)
+            ),
             Problem::Cliff { percentile, share } => write!(
                 f,
                 "{percentile} stands on a cliff: about {} of connections lose their SYN or SYN-ACK and wait \
@@ -249,46 +226,27 @@ impl fmt::Display for Problem {
                 milliseconds(*below),
                 milliseconds(*above)
             ),
-            Problem::Modes { arm, metric, modes } => {
-                let times = modes
-                    .iter()
-                    .map(|mode| format!("{} in {} loads", milliseconds(mode.middle), mode.loads));
-                write!(
-                    f,
-                    "{arm}: {} is one of {}: {}, by which responses share a flight, and a median says little: look at the \
-                     shares",
-                    name(*metric),
-                    modes.len(),
-                    times.collect::<Vec<_>>().join(", ")
-                )
-            }
+            Problem::Modes { arm, metric, modes } => write!(
+                f,
+                "{arm}: {} is one of {}: {}, by which responses share a flight, and a median says \
+                 little: look at the shares",
+                name(*metric),
+                modes.len(),
+                times(modes)
+            ),
             Problem::SentAgain {
                 arm,
                 again,
                 connections,
                 reason,
-            } => {
-                write!(
-                    f,
-                    "{arm}: {again} of {connections} connections sent packets again, although the link loses none: "
-                )?;
-                match reason {
-                    Some(reason) => reason.fmt(f),
-                    None => f.write_str(
-                        "its queue was full, or an acknowledgement came later than Linux waits for one",
-                    ),
-                }
-            }
-            Problem::ComputesNothing => write!(
+            } => write!(
                 f,
-                "browser and server computed in no time, so all requests of a page left in one moment: paints and loads come \
-                 up to a round trip early: leave `--cpu none` (in a study, cpu = \"none\") out"
+                "{arm}: {again} of {connections} connections sent packets again, although the link \
+                 loses none: {}",
+                cause(*reason)
             ),
-            Problem::Buffers => write!(
-                f,
-                "with Linux's own buffers the last byte would come at another time, by more than 1 % even \
-                 without loss: ask with `--buffers linux` (in a study, buffers = \"linux\"), too"
-            ),
+            Problem::ComputesNothing => f.write_str(COMPUTES_NOTHING),
+            Problem::Buffers => f.write_str(BUFFERS),
             Problem::OtherThen {
                 name,
                 what,
@@ -312,6 +270,59 @@ impl fmt::Display for Problem {
             ),
         }
     }
+}
+
+const COMPUTES_NOTHING: &str = "browser and server computed in no time, so all requests of a page left in one moment: \
+     paints and loads come up to a round trip early: leave `--cpu none` (in a study, cpu = \"none\") out";
+const BUFFERS: &str = "with Linux's own buffers the last byte would come at another time, by more than 1 % even without \
+     loss: ask with `--buffers linux` (in a study, buffers = \"linux\"), too";
+
+/// `the server reset it: 3, …`
+fn counted_reasons(reasons: &[Failures]) -> String {
+    let counted = |failures: &Failures| format!("{failures}: {}", failures.connections);
+    let reasons: Vec<_> = reasons.iter().map(counted).collect();
+    reasons.join(", ")
+}
+
+/// What to do about a lack of precision.
+fn mend(imprecision: &Imprecision) -> String {
+    match (imprecision.fault, imprecision.enough) {
+        (Fault::Open, _) => "mend what fails, or tell other percentiles".to_owned(),
+        (_, Some(enough)) => {
+            format!("about {enough} would do: set `most` in a study, or ask for less precision")
+        }
+        (_, None) => format!(
+            "more than {} would be needed: ask for less precision",
+            Connections::MOST
+        ),
+    }
+}
+
+/// `p90, p95 and p99`
+fn listed(percentiles: &[Percentile]) -> String {
+    let percentiles: Vec<_> = percentiles.iter().map(Percentile::to_string).collect();
+    match &*percentiles {
+        [others @ .., last] if !others.is_empty() => format!("{} and {last}", others.join(", ")),
+        few => few.concat(),
+    }
+}
+
+/// `120 ms in 30 loads, …`
+fn times(modes: &[Mode]) -> String {
+    let time = |mode: &Mode| format!("{} in {} loads", milliseconds(mode.middle), mode.loads);
+    let times: Vec<_> = modes.iter().map(time).collect();
+    times.join(", ")
+}
+
+/// Why packets were sent again: arithmetic's reason, or else what else it can be.
+fn cause(reason: Option<Reason>) -> String {
+    reason.map_or_else(
+        || {
+            "its queue was full, or an acknowledgement came later than Linux waits for one"
+                .to_owned()
+        },
+        |reason| reason.to_string(),
+    )
 }
 
 /// What is not precise enough, and how far it is from that.
