@@ -18,8 +18,8 @@ use super::waiting::{WaitingDocument, waiting_document};
 use lastbyte_results::check::{cipher_suite_name, group_name, signature_name};
 use lastbyte_results::{
     Absent, ArmSummary, CellSummary, Contents, EarlyData, Environment, Estimate, Interval,
-    Measured, Metric, Moment, Pairing, Percent, Percentile, Resumption, Role, Since, Summary,
-    Typical, Validity,
+    Measured, Metric, MetricSummary, Moment, Pairing, Percent, Percentile, Resumption, Role, Since,
+    Summary, Typical, Validity, WireSummary,
 };
 use lastbyte_study::{Cell, Connections, Parameter, ParameterValue};
 
@@ -483,52 +483,23 @@ impl<'a> ArmDocument<'a> {
             }
             Some(_) => (),
         }
-        let columns = Message::all().map(Message::column).chain(SIZES);
-        let sizes = columns.map(|name| {
-            let size = wire.map(|wire| wire.size(name));
-            if let Some(Typical { least, most, .. }) = size
-                && least != most
-            {
-                notes.add(
-                    &format!("{path}.{name}"),
-                    format!("the median of {least} to {most}"),
-                );
-            }
-            (name, size.map(|size| size.median))
-        });
-        let sizes: BTreeMap<_, _> = sizes.collect();
-        let mut times = BTreeMap::new();
-        let mut intervals = BTreeMap::new();
-        let mut shares = BTreeMap::new();
-        let asked = !arm.deliveries.is_empty();
-        let of_dns = [Metric::TlsHandshake, Metric::DnsRecord];
-        let of_dns = of_dns.into_iter().filter(|_| asked);
-        for metric in cell.all_metrics().iter().copied().chain(of_dns) {
-            let name = format!("{metric}_ms");
-            let measured = &arm.metric(metric).percentiles;
-            notes.add_absent(&format!("{path}.{name}"), measured);
-            times.insert(
-                name.clone(),
-                by_percentile(measured, |time| time.map(|time| milliseconds(time.value))),
-            );
-            let of_metric = arm.metric(metric);
-            let known = of_metric.network.keys().filter_map(|percentile| {
-                let shares = of_metric.shares(*percentile)?;
-                let shares = SharesDocument {
-                    network: milliseconds(shares.network),
-                    computing: shares.cpu.as_nanos() as f64 / 1e6,
-                };
-                Some((percentile.to_string(), shares))
-            });
-            let known: BTreeMap<_, _> = known.collect();
-            if !known.is_empty() {
-                shares.insert(name.clone(), known);
-            }
-            intervals.insert(
-                name,
-                by_percentile(measured, |time| interval(time, milliseconds)),
-            );
+        let sizes = sizes(wire, path, notes);
+        let metrics = metrics(cell, arm);
+        for metric in &metrics {
+            let path = format!("{path}.{}", milliseconds_name(*metric));
+            notes.add_absent(&path, &arm.metric(*metric).percentiles);
         }
+        let times = |metric: Metric| {
+            by_percentile(&arm.metric(metric).percentiles, |time| {
+                time.map(|time| milliseconds(time.value))
+            })
+        };
+        let intervals = |metric: Metric| {
+            by_percentile(&arm.metric(metric).percentiles, |time| {
+                interval(time, milliseconds)
+            })
+        };
+        let shares = |metric: Metric| shares(arm.metric(metric));
         ArmDocument {
             arm: &arm.label,
             baseline: arm.role == Role::Baseline,
@@ -549,7 +520,9 @@ impl<'a> ArmDocument<'a> {
                     connections: failures.connections,
                 })
                 .collect(),
-            shares,
+            shares: (by_metric(&metrics, shares).into_iter())
+                .filter(|(_, shares)| !shares.is_empty())
+                .collect(),
             waiting: arm.waiting.iter().map(waiting_document).collect(),
             delivery_outcomes: (arm.deliveries.iter())
                 .map(|(outcome, connections)| (outcome.name(), *connections))
@@ -563,8 +536,8 @@ impl<'a> ArmDocument<'a> {
                 .map(|wire| NegotiatedDocument::new(&wire.negotiated))
                 .unwrap_or_default(),
             chain_sha256: &arm.chain_digest,
-            times,
-            intervals,
+            times: by_metric(&metrics, times),
+            intervals: by_metric(&metrics, intervals),
             measurement: MeasurementDocument {
                 concurrency: arm.engine.concurrency,
                 lowered: arm.engine.lowered,
@@ -573,6 +546,63 @@ impl<'a> ArmDocument<'a> {
             },
         }
     }
+}
+
+/// The sizes of a handshake, each the median where connections differ; none where none completed.
+fn sizes(
+    wire: Option<&WireSummary>,
+    path: &str,
+    notes: &mut Notes,
+) -> BTreeMap<&'static str, Option<u32>> {
+    let columns = Message::all().map(Message::column).chain(SIZES);
+    let sizes = columns.map(|name| {
+        let size = wire.map(|wire| wire.size(name));
+        if let Some(Typical { least, most, .. }) = size
+            && least != most
+        {
+            notes.add(
+                &format!("{path}.{name}"),
+                format!("the median of {least} to {most}"),
+            );
+        }
+        (name, size.map(|size| size.median))
+    });
+    sizes.collect()
+}
+
+/// The metrics of a cell, and those of a record where the arm asks DNS for one.
+fn metrics(cell: &Cell, arm: &ArmSummary) -> Vec<Metric> {
+    let of_dns: &[Metric] = if arm.deliveries.is_empty() {
+        &[]
+    } else {
+        &[Metric::TlsHandshake, Metric::DnsRecord]
+    };
+    [cell.all_metrics(), of_dns].concat()
+}
+
+fn by_metric<D>(metrics: &[Metric], document: impl Fn(Metric) -> D) -> BTreeMap<String, D> {
+    let documents = metrics.iter().copied();
+    documents
+        .map(|metric| (milliseconds_name(metric), document(metric)))
+        .collect()
+}
+
+/// The key of a metric in milliseconds.
+fn milliseconds_name(metric: Metric) -> String {
+    format!("{metric}_ms")
+}
+
+/// What each percentile consists of, where that is known.
+fn shares(metric: &MetricSummary) -> ByPercentile<SharesDocument> {
+    let shares = metric.network.keys().filter_map(|percentile| {
+        let shares = metric.shares(*percentile)?;
+        let shares = SharesDocument {
+            network: milliseconds(shares.network),
+            computing: shares.cpu.as_nanos() as f64 / 1e6,
+        };
+        Some((percentile.to_string(), shares))
+    });
+    shares.collect()
 }
 
 impl NegotiatedDocument {

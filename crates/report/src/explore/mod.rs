@@ -244,108 +244,165 @@ fn sizes_of(writes: Option<&Writes>) -> Vec<u32> {
 }
 
 fn body(data: &Data<'_>, probe: Option<&Probe>) -> Markup {
-    let asks_again = probe.is_some_and(|probe| probe.hello_retry == HelloRetry::Yes);
     html! {
-            header {
-                @match probe {
-                    None => p.kicker { "Lastbyte, the explorer" },
-                    Some(probe) => p.kicker { "Lastbyte, the explorer: " (probe.host) " as it was seen" },
-                }
-                h1 { (TITLE) }
-                @for note in probe.into_iter().flat_map(|probe| &probe.notes) { p.warning { (note) } }
-                p.warning #misread hidden {}
-                p.verdict #verdict { "Two TLS connections side by side, by the arithmetic of TCP's slow start." }
-                p #because {}
-                @if let Some(besides) = probe.map(Probe::besides).filter(|besides| !besides.is_empty()) { p.mut { (besides) } }
-                p #spoken .unseen role="status" {}
-                noscript { p.warning { "This page calculates in your browser: allow it to run its scripts. It asks no network for anything." } }
+        (header(probe))
+        (controls(data))
+        // Beside the form, so that it stays at the edge of the screen along the whole page.
+        (network())
+        (budget())
+        (packets(data))
+        (stairs())
+        (difference())
+        (command())
+        (ends(probe))
+        script type="application/json" #known { (PreEscaped(inline(data))) }
+        script type="application/wasm" #engine { (BASE64_STANDARD.encode(lastbyte_explore::WASM)) }
+        script { (PreEscaped(MODEL)) (PreEscaped(PAGE)) }
+    }
+}
+
+fn header(probe: Option<&Probe>) -> Markup {
+    html! {
+        header {
+            @match probe {
+                None => p.kicker { "Lastbyte, the explorer" },
+                Some(probe) => p.kicker { "Lastbyte, the explorer: " (probe.host) " as it was seen" },
             }
-            form #controls autocomplete="off" {
-                div.arms {
-                    (arm(data, 0, "One connection", &data.start.baseline))
-                    (arm(data, 1, "The other", &data.start.against))
-                }
-                nav aria-label="Questions worth asking" {
-                    span.mut { "Try: " }
-                    @for (address, words) in TRIES { a href={ "#" (address) } { (words) } " " }
-                }
+            h1 { (TITLE) }
+            @for note in probe.into_iter().flat_map(|probe| &probe.notes) { p.warning { (note) } }
+            p.warning #misread hidden {}
+            p.verdict #verdict { "Two TLS connections side by side, by the arithmetic of TCP's slow start." }
+            p #because {}
+            @if let Some(besides) = probe.map(Probe::besides).filter(|besides| !besides.is_empty()) { p.mut { (besides) } }
+            p #spoken .unseen role="status" {}
+            noscript { p.warning { "This page calculates in your browser: allow it to run its scripts. It asks no network for anything." } }
+        }
+    }
+}
+
+fn controls(data: &Data<'_>) -> Markup {
+    html! {
+        form #controls autocomplete="off" {
+            div.arms {
+                (arm(data, 0, "One connection", &data.start.baseline))
+                (arm(data, 1, "The other", &data.start.against))
             }
-            // Beside the form, so that it stays at the edge of the screen along the whole page.
-            fieldset.network {
-                legend.unseen { "The network, and the response" }
-                (slider("rtt", "Round trip"))
-                (slider("rate", "Rate"))
-                (slider("initcwnd", "Window"))
-                (slider("data", "Response"))
-                p #brief {}
+            nav aria-label="Questions worth asking" {
+                span.mut { "Try: " }
+                @for (address, words) in TRIES { a href={ "#" (address) } { (words) } " " }
             }
-            section aria-labelledby="h-budget" {
-                h2 #h-budget { "What fits the first window" }
-                p { "The server may send as much as its initial window holds. Then it has to wait for an acknowledgement, a round trip away." }
-                figure #budget {}
-                p.caption #left {}
+        }
+    }
+}
+
+fn network() -> Markup {
+    html! {
+        fieldset.network {
+            legend.unseen { "The network, and the response" }
+            (slider("rtt", "Round trip"))
+            (slider("rate", "Rate"))
+            (slider("initcwnd", "Window"))
+            (slider("data", "Response"))
+            p #brief {}
+        }
+    }
+}
+
+fn budget() -> Markup {
+    html! {
+        section aria-labelledby="h-budget" {
+            h2 #h-budget { "What fits the first window" }
+            p { "The server may send as much as its initial window holds. Then it has to wait for an acknowledgement, a round trip away." }
+            figure #budget {}
+            p.caption #left {}
+        }
+    }
+}
+
+fn packets(data: &Data<'_>) -> Markup {
+    let response = match data.site.tickets.first() {
+        Some(bytes) if *bytes > 0.0 => "tickets, response",
+        _ => "response",
+    };
+    html! {
+        section aria-labelledby="h-packets" {
+            h2 #h-packets { "Packet by packet" }
+            p { "The client on the left, the server on the right, time going down. Where the server has to wait, its side is filled." }
+            div.ladders {
+                figure { h3 #name-0 {} div #packets-0 {} }
+                figure { h3 #name-1 {} div #packets-1 {} }
             }
-            section aria-labelledby="h-packets" {
-                h2 #h-packets { "Packet by packet" }
-                p { "The client on the left, the server on the right, time going down. Where the server has to wait, its side is filled." }
-                div.ladders {
-                    figure { h3 #name-0 {} div #packets-0 {} }
-                    figure { h3 #name-1 {} div #packets-1 {} }
-                }
-                p.caption { "Lines are packets; thin ones are acknowledgements. Those that leave together would be one line, and are drawn side by side."
-                    span.keys {
-                        i.k-chain {} "Certificate" i.k-other {} "other messages of the server" i.k-response {} (match data.site.tickets.first() { Some(bytes) if *bytes > 0.0 => "tickets, response", _ => "response" }) i.k-waits {} "the server waits"
-                    } }
-                table #numbers {}
-            }
-            section aria-labelledby="h-stairs" {
-                h2 #h-stairs { "Chains grow, and time steps" }
-                p { "The first byte for every size of Certificate message, everything else as above. What counts is the distance to the next step." }
-                figure #stairs {}
-                p.caption #steps {}
-            }
-            section aria-labelledby="h-difference" {
-                h2 #h-difference { "The surprise: a larger handshake opens the window" }
-                p { "How much later the last byte comes, for every size of response. What the server sends of its handshake, once acknowledged,
+            p.caption { "Lines are packets; thin ones are acknowledgements. Those that leave together would be one line, and are drawn side by side."
+                span.keys {
+                    i.k-chain {} "Certificate" i.k-other {} "other messages of the server" i.k-response {} (response) i.k-waits {} "the server waits"
+                } }
+            table #numbers {}
+        }
+    }
+}
+
+fn stairs() -> Markup {
+    html! {
+        section aria-labelledby="h-stairs" {
+            h2 #h-stairs { "Chains grow, and time steps" }
+            p { "The first byte for every size of Certificate message, everything else as above. What counts is the distance to the next step." }
+            figure #stairs {}
+            p.caption #steps {}
+        }
+    }
+}
+
+fn difference() -> Markup {
+    html! {
+        section aria-labelledby="h-difference" {
+            h2 #h-difference { "The surprise: a larger handshake opens the window" }
+            p { "How much later the last byte comes, for every size of response. What the server sends of its handshake, once acknowledged,
                     opens its congestion window; so the response may need a flight less, and come sooner." }
-                figure #difference {}
-                p.caption #sooner {}
-            }
-            section aria-labelledby="h-command" {
-                h2 #h-command { "Measure it" }
-                p { "Lastbyte does, with real OpenSSL, real certificates and Linux's own TCP over this network: so this page can be wrong, and be
+            figure #difference {}
+            p.caption #sooner {}
+        }
+    }
+}
+
+fn command() -> Markup {
+    html! {
+        section aria-labelledby="h-command" {
+            h2 #h-command { "Measure it" }
+            p { "Lastbyte does, with real OpenSSL, real certificates and Linux's own TCP over this network: so this page can be wrong, and be
                     found out." }
-                div.command { pre #command tabindex="0" role="group" aria-label="The command" {} button #copy type="button" { "Copy" } }
-                p.caption #measured {}
-                p.caption { "The address of this page holds all that is chosen: share it." }
-            }
-            section aria-labelledby="h-ends" {
-                h2 #h-ends { "Where the arithmetic ends" }
-                ul {
-                    li { b { "Nothing is lost." } " With loss, jitter or a queue that overflows, each packet more is one more that luck can strike: measure." }
-                    li { b { "Nobody computes." } " Signing and verifying ML-DSA take fractions of a millisecond more; "
-                        code { "lastbyte compare" } " measures them on your machine." }
-                    li { b { "Linux's TCP." } " Initial windows, slow start and acknowledgements are those of Linux 6.12, with buffers that are large
+            div.command { pre #command tabindex="0" role="group" aria-label="The command" {} button #copy type="button" { "Copy" } }
+            p.caption #measured {}
+            p.caption { "The address of this page holds all that is chosen: share it." }
+        }
+    }
+}
+
+fn ends(probe: Option<&Probe>) -> Markup {
+    let no_retry = match probe.map(|probe| probe.hello_retry) {
+        Some(HelloRetry::Yes) => "",
+        Some(HelloRetry::No) | None => ", no HelloRetryRequest",
+    };
+    html! {
+        section aria-labelledby="h-ends" {
+            h2 #h-ends { "Where the arithmetic ends" }
+            ul {
+                li { b { "Nothing is lost." } " With loss, jitter or a queue that overflows, each packet more is one more that luck can strike: measure." }
+                li { b { "Nobody computes." } " Signing and verifying ML-DSA take fractions of a millisecond more; "
+                    code { "lastbyte compare" } " measures them on your machine." }
+                li { b { "Linux's TCP." } " Initial windows, slow start and acknowledgements are those of Linux 6.12, with buffers that are large
                     from the start. What a segment takes of the receiver's memory (tcp_grow_window) is a driver's choice, slow start never ends
                     (no HyStart, no ssthresh), and packets are neither paced nor merged (GSO, GRO). Where Linux would send a packet
                     twice without need, the page says so." }
-                    li { b { "OpenSSL's sizes." } " Another client's hello is larger or smaller, and so is a real CA's certificate. Where an ECDSA
+                li { b { "OpenSSL's sizes." } " Another client's hello is larger or smaller, and so is a real CA's certificate. Where an ECDSA
                         signature is now and then a byte longer or shorter, this is the likeliest length." }
-                    li { b { "Full handshakes." } " No resumption, no early data, no client certificate" (if asks_again {
-    ""
-    } else {
-    ", no HelloRetryRequest"
-    }) ", one request." }
-                    li { b { "Certificates of ours." } " What brotli leaves of names and extensions is told of such, to within "
-                        (COMPRESSED_WITHIN) " bytes; it is measured with rustls, whose messages are some bytes smaller. What DNS delivers was asked for
+                li { b { "Full handshakes." } " No resumption, no early data, no client certificate" (no_retry) ", one request." }
+                li { b { "Certificates of ours." } " What brotli leaves of names and extensions is told of such, to within "
+                    (COMPRESSED_WITHIN) " bytes; it is measured with rustls, whose messages are some bytes smaller. What DNS delivers was asked for
                         before, by a resolver that is as near as its client." }
-                    li { b { "TCP, not QUIC." } " QUIC's servers may send three times what they have received before they know the client's address." }
-                }
+                li { b { "TCP, not QUIC." } " QUIC's servers may send three times what they have received before they know the client's address." }
             }
-            script type="application/json" #known { (PreEscaped(inline(data))) }
-            script type="application/wasm" #engine { (BASE64_STANDARD.encode(lastbyte_explore::WASM)) }
-            script { (PreEscaped(MODEL)) (PreEscaped(PAGE)) }
         }
+    }
 }
 
 fn arm(data: &Data<'_>, index: usize, name: &str, start: &str) -> Markup {

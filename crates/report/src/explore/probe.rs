@@ -103,65 +103,15 @@ impl Probe {
     ///
     /// What keeps it from being drawn at all, in one line.
     pub fn of(document: &Document) -> Result<Probe, ProbeProblem> {
-        let host = &document.host;
-        if Host::parse(host).is_none() || host.contains('/') {
-            return Err(ProbeProblem::Host(host.chars().take(60).collect()));
-        }
-        let Some(chain) = OwnChain::seen(document) else {
-            return Err(ProbeProblem::NoChain);
-        };
-        let (count, bytes) = (chain.certificates.len(), chain.certificate_bytes());
-        if count > MOST_CERTIFICATES || bytes > MOST_CHAIN {
-            return Err(ProbeProblem::LongChain { count, bytes });
-        }
+        let host = host(document)?;
+        let chain = chain(document)?;
         let mut notes = Vec::new();
-        let group = match &document.group {
-            None => USUAL_GROUP,
-            Some(name) => name.parse().unwrap_or_else(|_| {
-                notes.push(format!(
-                    "The key exchange was {}, whose sizes are not known here: it is drawn as {USUAL_GROUP}.",
-                    word(name)
-                ));
-                USUAL_GROUP
-            }),
-        };
-        for certificate in document.chain.iter().filter(|one| one.key().is_none()) {
-            let note = format!(
-                "A certificate's key is of {}, which is not known here: only its bytes count.",
-                word(&certificate.algorithm)
-            );
-            if !notes.contains(&note) {
-                notes.push(note);
-            }
-        }
-        let window = explain::initial_window(document);
-        let seen = document.window.as_ref();
-        let seen = seen.filter(|seen| seen.certainty != Certainty::Uncertain);
-        if let (None, Some(seen)) = (document.initial_window, seen) {
-            notes.push(format!(
-                "The initial window was seen as {}: it is drawn as {window}.",
-                seen.to_text(),
-            ));
-        }
-        let supposed = explain::SUPPOSED
-            .into_iter()
-            .filter_map(|key| Some((key, OwnChain::supposed(document, key)?)));
-        let supposed: Vec<_> = supposed.collect();
-        if supposed.is_empty() && !document.tls.version.is_empty() {
-            notes.push(
-                "The probe does not say what its certificates consist of, so chains of ML-DSA are Lastbyte's own: probe again."
-                    .to_owned(),
-            );
-        }
-        let mut drawn = |what: &str, number: Option<f64>, (least, most, unit): Range| {
-            let number = number?;
-            let drawn = number.clamp(least, most);
-            if drawn != number {
-                notes.push(format!(
-                    "{what} was {number} {unit}: it is drawn as {drawn} {unit}, as pages have {least} to {most}."
-                ));
-            }
-            Some(drawn)
+        let group = group(document, &mut notes);
+        note_unknown_keys(document, &mut notes);
+        let window = window(document, &mut notes);
+        let supposed = supposed(document, &mut notes);
+        let mut drawn = |what: &str, number: Option<f64>, range| {
+            number.map(|number| drawn(what, number, range, &mut notes))
         };
         // Whole numbers stay whole between whole ends.
         let whole = |number: f64| number as u32;
@@ -179,7 +129,7 @@ impl Probe {
             initial_window: drawn("The initial window", Some(window.into()), WINDOW).map(whole),
             mss,
             response: drawn("The response", payload, RESPONSE).map(|bytes| bytes as u64),
-            host: host.clone(),
+            host,
             group,
             chain,
             supposed,
@@ -225,6 +175,88 @@ impl Probe {
             }
         }
     }
+}
+
+fn host(document: &Document) -> Result<String, ProbeProblem> {
+    let host = &document.host;
+    if Host::parse(host).is_none() || host.contains('/') {
+        return Err(ProbeProblem::Host(host.chars().take(60).collect()));
+    }
+    Ok(host.clone())
+}
+
+fn chain(document: &Document) -> Result<OwnChain, ProbeProblem> {
+    let chain = OwnChain::seen(document).ok_or(ProbeProblem::NoChain)?;
+    let (count, bytes) = (chain.certificates.len(), chain.certificate_bytes());
+    if count > MOST_CERTIFICATES || bytes > MOST_CHAIN {
+        return Err(ProbeProblem::LongChain { count, bytes });
+    }
+    Ok(chain)
+}
+
+fn group(document: &Document, notes: &mut Vec<String>) -> Group {
+    let Some(name) = &document.group else {
+        return USUAL_GROUP;
+    };
+    name.parse().unwrap_or_else(|_| {
+        notes.push(format!(
+            "The key exchange was {}, whose sizes are not known here: it is drawn as {USUAL_GROUP}.",
+            word(name)
+        ));
+        USUAL_GROUP
+    })
+}
+
+fn note_unknown_keys(document: &Document, notes: &mut Vec<String>) {
+    for certificate in document.chain.iter().filter(|one| one.key().is_none()) {
+        let note = format!(
+            "A certificate's key is of {}, which is not known here: only its bytes count.",
+            word(&certificate.algorithm)
+        );
+        if !notes.contains(&note) {
+            notes.push(note);
+        }
+    }
+}
+
+/// The initial window in segments: one number, also where a range was seen.
+fn window(document: &Document, notes: &mut Vec<String>) -> u32 {
+    let window = explain::initial_window(document);
+    let seen = document.window.as_ref();
+    let seen = seen.filter(|seen| seen.certainty != Certainty::Uncertain);
+    if let (None, Some(seen)) = (document.initial_window, seen) {
+        notes.push(format!(
+            "The initial window was seen as {}: it is drawn as {window}.",
+            seen.to_text(),
+        ));
+    }
+    window
+}
+
+/// See [`Probe::supposed`].
+fn supposed(document: &Document, notes: &mut Vec<String>) -> Vec<(KeyAlgorithm, OwnChain)> {
+    let supposed = explain::SUPPOSED
+        .into_iter()
+        .filter_map(|key| Some((key, OwnChain::supposed(document, key)?)));
+    let supposed: Vec<_> = supposed.collect();
+    if supposed.is_empty() && !document.tls.version.is_empty() {
+        notes.push(
+            "The probe does not say what its certificates consist of, so chains of ML-DSA are Lastbyte's own: probe again."
+                .to_owned(),
+        );
+    }
+    supposed
+}
+
+/// The number within what pages have.
+fn drawn(what: &str, number: f64, (least, most, unit): Range, notes: &mut Vec<String>) -> f64 {
+    let drawn = number.clamp(least, most);
+    if drawn != number {
+        notes.push(format!(
+            "{what} was {number} {unit}: it is drawn as {drawn} {unit}, as pages have {least} to {most}."
+        ));
+    }
+    drawn
 }
 
 /// A name of somebody else's, short enough for a line.

@@ -221,9 +221,11 @@ fn finding(explained: &Explained) -> String {
     }
 }
 
+/// Pixels above bars, for the words of the window.
+const BARS_TOP: f64 = 30.0;
+
 /// A bar for each arm: its messages, against the window.
 fn budget(explained: &Explained, width: f64) -> String {
-    const TOP: f64 = 30.0;
     let is_wide = width > 500.0;
     // Where a name leaves no room beside it, what is left or too many stands below.
     let name = |arm: &Explanation| fitted(&arm.arm.name, width);
@@ -243,46 +245,18 @@ fn budget(explained: &Explained, width: f64) -> String {
         .max();
     let right = if is_wide { 150.0 } else { 8.0 };
     let scale = (width - right) / most.unwrap_or(1).max(1) as f64;
-    let height = TOP + row_height * explained.arms.len() as f64 + 6.0;
+    let height = BARS_TOP + row_height * explained.arms.len() as f64 + 6.0;
     let mut svg = Svg::new(width, height, &finding(explained));
     let edge = window as f64 * scale;
-    svg.rect("inside", [0.0, TOP], [edge, height - TOP - 6.0]);
+    svg.rect("inside", [0.0, BARS_TOP], [edge, height - BARS_TOP - 6.0]);
     for (index, arm) in explained.arms.iter().enumerate() {
-        let top = TOP + row_height * index as f64;
+        let top = BARS_TOP + row_height * index as f64;
         svg.text("name", 0.0, top + 13.0, &name(arm));
-        let (mut x, mut before) = (0.0, 0);
-        for (nth, message) in SERVER_MESSAGES.iter().enumerate() {
-            let bytes = message_on_wire(&arm.exchange, *message) as usize;
-            let inside = window.saturating_sub(before).min(bytes) as f64 * scale;
-            let whole = bytes as f64 * scale;
-            if inside > 0.0 {
-                svg.rect(
-                    &format!("message m{nth}"),
-                    [x, top + 18.0],
-                    [(inside - 0.5).max(0.5), 18.0],
-                );
-            }
-            if whole > inside {
-                svg.rect("beyond", [x + inside, top + 18.0], [whole - inside, 18.0]);
-            }
-            let label = format!(
-                "{} {}",
-                message.title(),
-                grouped(arm.exchange.bytes(*message) as usize)
-            );
-            if *message == Message::Certificate
-                && whole > 8.0 * label.len() as f64
-                && inside > whole * 0.7
-            {
-                svg.text("on", x + 6.0, top + 31.0, &label);
-            }
-            x += whole;
-            before += bytes;
-        }
+        let end = bar(&mut svg, arm, window, top + 18.0, scale);
         let (text, class) = left(arm);
         match is_wide {
             true => {
-                let after = x + 8.0;
+                let after = end + 8.0;
                 // Not across the line of the window.
                 let crosses = after < edge && after + text_width(&text) > edge - 4.0;
                 let x = if crosses { edge + 8.0 } else { after };
@@ -293,18 +267,59 @@ fn budget(explained: &Explained, width: f64) -> String {
         }
     }
     if is_wide {
-        svg.line("edge", [edge, TOP - 6.0], [edge, height - 6.0])
+        svg.line("edge", [edge, BARS_TOP - 6.0], [edge, height - 6.0])
     } else {
         // What is too many or left stands there, too.
         for index in 0..explained.arms.len() {
-            let top = TOP + row_height * index as f64;
+            let top = BARS_TOP + row_height * index as f64;
             svg.line("edge", [edge, top + 16.0], [edge, top + 38.0]);
         }
     }
+    label_window(&mut svg, &explained.cell, edge, width);
+    svg.finish()
+}
+
+/// Draws the messages of an arm side by side, what is beyond the window outlined, and returns where
+/// they end.
+fn bar(svg: &mut Svg, arm: &Explanation, window: usize, top: f64, scale: f64) -> f64 {
+    let (mut x, mut before) = (0.0, 0);
+    for (nth, message) in SERVER_MESSAGES.iter().enumerate() {
+        let bytes = message_on_wire(&arm.exchange, *message) as usize;
+        let inside = window.saturating_sub(before).min(bytes) as f64 * scale;
+        let whole = bytes as f64 * scale;
+        if inside > 0.0 {
+            svg.rect(
+                &format!("message m{nth}"),
+                [x, top],
+                [(inside - 0.5).max(0.5), 18.0],
+            );
+        }
+        if whole > inside {
+            svg.rect("beyond", [x + inside, top], [whole - inside, 18.0]);
+        }
+        let label = format!(
+            "{} {}",
+            message.title(),
+            grouped(arm.exchange.bytes(*message) as usize)
+        );
+        if *message == Message::Certificate
+            && whole > 8.0 * label.len() as f64
+            && inside > whole * 0.7
+        {
+            svg.text("on", x + 6.0, top + 13.0, &label);
+        }
+        x += whole;
+        before += bytes;
+    }
+    x
+}
+
+/// Names the window on the side of its edge where there is room.
+fn label_window(svg: &mut Svg, cell: &Cell, edge: f64, width: f64) {
     let label = format!(
         "{}: {} bytes",
-        counted(explained.cell.initcwnd as usize, "packet"),
-        grouped(window)
+        counted(cell.initcwnd as usize, "packet"),
+        grouped(window_bytes(cell))
     );
     let needed = text_width(&label) * BOLD;
     let (class, x) = match (edge > width / 2.0, edge - 5.0 > needed) {
@@ -312,8 +327,7 @@ fn budget(explained: &Explained, width: f64) -> String {
         (true, false) => ("name", 0.0),
         (false, _) => ("name", (edge + 5.0).min((width - needed).max(0.0))),
     };
-    svg.text(class, x, TOP - 12.0, &label);
-    svg.finish()
+    svg.text(class, x, BARS_TOP - 12.0, &label);
 }
 
 /// What is left of the window behind a handshake, or does not fit it, and its class.
@@ -345,115 +359,206 @@ fn fitted(name: &str, width: f64) -> String {
 
 /// The flights of an arm, on the scale of all of them.
 fn ladder(explained: &Explained, arm: &Explanation, width: f64) -> String {
-    const TOP: f64 = 26.0;
-    const DOWN: f64 = 430.0;
-    const CLIENT: f64 = 92.0;
-    /// Where waiting is drawn, beside the server.
-    const STRIP: f64 = 8.0;
-    let server = if width > 400.0 { 262.0 } else { 176.0 };
-    let drawn = [Some(0), Some(explained.worst)].into_iter().flatten();
-    let last = drawn.filter_map(|index| Some(explained.arms.get(index)?.times.first()?.1.ttlb));
-    let last = last.max().unwrap_or_default();
-    let scale = DOWN / last.as_secs_f64().max(1e-9);
-    let y = |time: Duration| TOP + time.as_secs_f64() * scale;
     let Some((cell, timeline)) = arm.times.first() else {
         return String::new();
     };
-    let mut svg = Svg::fragment();
-    svg.text("mut middle", CLIENT, TOP - 10.0, "client");
-    svg.text("mut middle", server, TOP - 10.0, "server");
-    for side in [CLIENT, server] {
-        svg.line("side", [side, TOP], [side, y(timeline.ttlb).max(TOP + 1.0)]);
-    }
-    let (forward, backward) = (cell.link.forward.delay, cell.link.backward.delay);
-    svg.line(
-        "flight tcp",
-        [CLIENT, y(Duration::ZERO)],
-        [server, y(forward)],
-    );
-    svg.line(
-        "flight tcp",
-        [server, y(forward)],
-        [CLIENT, y(forward + backward)],
-    );
+    let drawn = [Some(0), Some(explained.worst)].into_iter().flatten();
+    let last = drawn.filter_map(|index| Some(explained.arms.get(index)?.times.first()?.1.ttlb));
+    let last = last.max().unwrap_or_default();
+    let mut ladder = Ladder {
+        svg: Svg::fragment(),
+        cell,
+        timeline,
+        server: if width > 400.0 { 262.0 } else { 176.0 },
+        scale: Ladder::DOWN / last.as_secs_f64().max(1e-9),
+    };
     let steps = arm.steps(0);
-    // What ends with the handshake has a last flight on its way.
-    let arrivals = steps
-        .iter()
-        .map(|step| y(step.arrives + sending(cell, step)));
-    let deepest = arrivals.fold(0.0, f64::max);
-    let mut before: Option<Duration> = None;
-    let mut waits: Vec<(f64, f64, String)> = Vec::new();
-    for step in &steps {
-        let is_handshake = step.flight.start < timeline.handshake;
-        if step.flight.sender != Side::Server || !is_handshake {
-            continue;
-        }
-        if let Some(end) = before {
-            let (top, bottom) = (y(end), y(step.flight.start));
-            svg.rect("waiting", [server, top], [STRIP, bottom - top]);
-            let time = milliseconds(step.flight.start.saturating_sub(end));
-            waits.push((top, bottom, format!("waits {time}")));
-        }
-        before = Some(step.flight.start + sending(cell, step));
+    ladder.draw_sides();
+    ladder.draw_connecting();
+    let waits = ladder.draw_waiting(&steps);
+    let labels = ladder.draw_flights(&steps);
+    ladder.label_waits(&waits, &labels);
+    let milestones = ladder.draw_milestones();
+    let labels = labels.last().map_or(0.0, |last| last + Ladder::LABEL);
+    let height = milestones
+        .max(labels)
+        .max(Ladder::TOP + Ladder::DOWN)
+        .max(ladder.deepest(&steps) + 14.0)
+        - 10.0;
+    let mut picture = Svg::new(width, height, &format!("Flights of {}", arm.arm.name));
+    picture.raw(&ladder.svg.body());
+    picture.finish()
+}
+
+/// A drawing of flights: the client's side, the server's, and time going down.
+struct Ladder<'a> {
+    svg: Svg,
+    cell: &'a Cell,
+    timeline: &'a Timeline,
+    /// The server's distance from the left, in pixels.
+    server: f64,
+    /// Pixels of a second.
+    scale: f64,
+}
+
+/// The server's waiting for the client: where it begins and ends, and how long it takes, in words.
+struct Wait {
+    top: f64,
+    bottom: f64,
+    words: String,
+}
+
+impl Ladder<'_> {
+    /// Pixels above the first packet.
+    const TOP: f64 = 26.0;
+    /// Pixels from the first packet to the last byte of the slower connection.
+    const DOWN: f64 = 430.0;
+    /// The client's distance from the left.
+    const CLIENT: f64 = 92.0;
+    /// The width of waiting, which is drawn beside the server.
+    const STRIP: f64 = 8.0;
+    /// The height of a flight's label, of two lines.
+    const LABEL: f64 = 33.0;
+
+    fn y(&self, time: Duration) -> f64 {
+        Self::TOP + time.as_secs_f64() * self.scale
     }
-    let mut lowest = 0.0;
-    let mut labels = Vec::new();
-    for (step, name) in steps.iter().zip(names(&steps, timeline)) {
-        let is_handshake = step.flight.start < timeline.handshake;
-        let (from, to) = match step.flight.sender {
-            Side::Client => (CLIENT, server),
-            Side::Server => (server, CLIENT),
-        };
-        let takes = sending(cell, step);
-        let class = if is_handshake {
+
+    /// The left of words that stand beside the server.
+    fn beside_server(&self) -> f64 {
+        self.server + Self::STRIP + 8.0
+    }
+
+    fn is_handshake(&self, step: &Step) -> bool {
+        step.flight.start < self.timeline.handshake
+    }
+
+    /// Where the last arrival is: what ends with its handshake has a last flight on its way.
+    fn deepest(&self, steps: &[Step]) -> f64 {
+        let arrivals = steps.iter();
+        let arrivals = arrivals.map(|step| self.y(step.arrives + sending(self.cell, step)));
+        arrivals.fold(0.0, f64::max)
+    }
+
+    fn draw_sides(&mut self) {
+        let (top, bottom) = (Self::TOP, self.y(self.timeline.ttlb));
+        let sides = [(Self::CLIENT, "client"), (self.server, "server")];
+        for (side, name) in sides {
+            self.svg.text("mut middle", side, top - 10.0, name);
+        }
+        for (side, _) in sides {
+            self.svg
+                .line("side", [side, top], [side, bottom.max(top + 1.0)]);
+        }
+    }
+
+    /// Draws the SYN and the SYN-ACK.
+    fn draw_connecting(&mut self) {
+        let link = &self.cell.link;
+        let (forward, backward) = (link.forward.delay, link.backward.delay);
+        let [begins, there, back] =
+            [Duration::ZERO, forward, forward + backward].map(|time| self.y(time));
+        let (client, server) = (Self::CLIENT, self.server);
+        self.svg
+            .line("flight tcp", [client, begins], [server, there]);
+        self.svg.line("flight tcp", [server, there], [client, back]);
+    }
+
+    /// Draws how the server waits between the flights of its handshake.
+    fn draw_waiting(&mut self, steps: &[Step]) -> Vec<Wait> {
+        let mut before: Option<Duration> = None;
+        let mut waits = Vec::new();
+        for step in steps {
+            if step.flight.sender != Side::Server || !self.is_handshake(step) {
+                continue;
+            }
+            if let Some(end) = before {
+                let (top, bottom) = (self.y(end), self.y(step.flight.start));
+                self.svg
+                    .rect("waiting", [self.server, top], [Self::STRIP, bottom - top]);
+                let time = milliseconds(step.flight.start.saturating_sub(end));
+                waits.push(Wait {
+                    top,
+                    bottom,
+                    words: format!("waits {time}"),
+                });
+            }
+            before = Some(step.flight.start + sending(self.cell, step));
+        }
+        waits
+    }
+
+    /// Draws each flight with its label, and returns where labels stand.
+    fn draw_flights(&mut self, steps: &[Step]) -> Vec<f64> {
+        let mut labels: Vec<f64> = Vec::new();
+        for (step, name) in steps.iter().zip(names(steps, self.timeline)) {
+            self.draw_flight(step);
+            let lowest = labels.last().map_or(0.0, |last| last + Self::LABEL);
+            let text = f64::max(self.y(step.flight.start) + 4.0, lowest);
+            let packets = counted(step.flight.segments as usize, "packet");
+            let size = format!("{packets}, {} B", grouped(step.flight.bytes));
+            let left = self.beside_server();
+            self.svg.text("name", left, text, &name);
+            self.svg.text("mut", left, text + 15.0, &size);
+            labels.push(text);
+        }
+        labels
+    }
+
+    fn draw_flight(&mut self, step: &Step) {
+        let class = if self.is_handshake(step) {
             "flight"
         } else {
             "flight response"
         };
+        let (from, to) = match step.flight.sender {
+            Side::Client => (Self::CLIENT, self.server),
+            Side::Server => (self.server, Self::CLIENT),
+        };
+        let takes = sending(self.cell, step);
         let corners = [
-            [from, y(step.flight.start)],
-            [to, y(step.arrives)],
-            [to, y(step.arrives + takes) + 1.5],
-            [from, y(step.flight.start + takes) + 1.5],
+            [from, self.y(step.flight.start)],
+            [to, self.y(step.arrives)],
+            [to, self.y(step.arrives + takes) + 1.5],
+            [from, self.y(step.flight.start + takes) + 1.5],
         ];
-        svg.area(class, corners.into_iter());
-        let text = f64::max(y(step.flight.start) + 4.0, lowest);
-        let packets = counted(step.flight.segments as usize, "packet");
-        svg.text("name", server + STRIP + 8.0, text, &name);
-        let size = format!("{packets}, {} B", grouped(step.flight.bytes));
-        svg.text("mut", server + STRIP + 8.0, text + 15.0, &size);
-        lowest = text + 33.0;
-        labels.push(text);
+        self.svg.area(class, corners.into_iter());
     }
-    for (start, end, waits) in waits {
-        // Where no label of a flight is: those have two lines.
+
+    /// Labels waits where no label of a flight stands: those have two lines.
+    fn label_waits(&mut self, waits: &[Wait], labels: &[f64]) {
         let is_free = |place: &f64| {
             labels
                 .iter()
                 .all(|text| *place < text - 14.0 || *place > text + 29.0)
         };
-        let places = (0..).map(|nth| end - 6.0 - 4.0 * f64::from(nth));
-        let place = places
-            .take_while(|place| *place > start + 10.0)
-            .find(is_free);
-        if let Some(place) = place {
-            svg.text("cost", server + STRIP + 8.0, place, &waits);
+        for wait in waits {
+            let places = (0..).map(|nth| wait.bottom - 6.0 - 4.0 * f64::from(nth));
+            let place = places
+                .take_while(|place| *place > wait.top + 10.0)
+                .find(is_free);
+            if let Some(place) = place {
+                let left = self.beside_server();
+                self.svg.text("cost", left, place, &wait.words);
+            }
         }
     }
-    let told = lowest;
-    let mut lowest = 0.0;
-    for (name, at) in reached(cell, timeline) {
-        svg.ring("milestone", [CLIENT, y(at)], 3.5);
-        let text = f64::max(y(at) + 4.0, lowest);
-        svg.text("mut end", CLIENT - 9.0, text, name);
-        svg.text("name end", CLIENT - 9.0, text + 15.0, &milliseconds(at));
-        lowest = text + 31.0;
+
+    /// Draws what the client reaches, and returns where the words of it end.
+    fn draw_milestones(&mut self) -> f64 {
+        let mut lowest = 0.0;
+        for (name, at) in reached(self.cell, self.timeline) {
+            let y = self.y(at);
+            self.svg.ring("milestone", [Self::CLIENT, y], 3.5);
+            let text = f64::max(y + 4.0, lowest);
+            let right = Self::CLIENT - 9.0;
+            self.svg.text("mut end", right, text, name);
+            self.svg
+                .text("name end", right, text + 15.0, &milliseconds(at));
+            lowest = text + 31.0;
+        }
+        lowest
     }
-    let height = lowest.max(told).max(TOP + DOWN).max(deepest + 14.0) - 10.0;
-    let mut picture = Svg::new(width, height, &format!("Flights of {}", arm.arm.name));
-    picture.raw(&svg.body());
-    picture.finish()
 }
 
 /// How long a flight's packets take to leave.
