@@ -245,33 +245,12 @@ impl Compare {
         if let Some(saved) = &saved {
             saved.check(&experiment).map_err(Failure::usage)?;
         }
-        let save = self.save.as_ref().map(SavedName::place).transpose()?;
-        let earlier = self.compare_to.as_ref();
-        let save = save.map(|path| {
-            if earlier.is_some_and(|earlier| earlier.is_at(path)) {
-                // What was saved under a name gives way to what is saved under it now.
-                Draft::replacing(path)
-            } else {
-                Draft::new(path)
-            }
-        });
-        let save = save.transpose()?;
-        // A threshold can be of a percentile that is not among the usual ones.
-        let percentiles: Vec<_> = Percentile::USUAL
-            .into_iter()
-            .chain(
-                self.thresholds()
-                    .iter()
-                    .map(|threshold| threshold.percentile),
-            )
-            .collect();
+        let save = self.begin_saving()?;
+        let percentiles = self.percentiles();
         let bar = Bar::new();
         let arms = prepare(&experiment.arms, &bar)?;
         check_comparison(&experiment.arms).map_err(Failure::usage)?;
-        own::tell(&own::notes(&arms));
-        own::tell(&own::of_other_shape(&experiment.arms)?);
-        own::tell(&experiment.har_notes());
-        own::tell(experiment.jitter_note().as_slice());
+        tell_notes(&experiment, &arms)?;
         let engine = chosen.engine.set_up(arguments, self.shortcuts)?;
         if self.inside.captures() {
             check_folder(&self.capture_to)?;
@@ -307,16 +286,7 @@ impl Compare {
         if self.engine == EngineChoice::Auto {
             tell(&chosen.reason);
         }
-        match self.format {
-            Format::Table => print(&format!(
-                "{}{}",
-                report::table(&summary, screen(), detail(self.verbose)),
-                report::assumed(&summary, screen())
-            )),
-            Format::Json => print_json(&report::json(&summary, environment)),
-            Format::Csv => print_document(&report::csv(&summary)),
-            Format::Markdown => print_document(&report::markdown(&summary)),
-        }?;
+        self.print(&summary, environment)?;
         if let (Some(draft), Some(output)) = (output, &self.output) {
             draft.write(|out| match output.content {
                 Content::Parquet => rows.write_parquet(out, None),
@@ -325,26 +295,11 @@ impl Compare {
             })?;
         }
         if let Some(draft) = page {
-            let mut findings = Findings::of(experiment.clone(), &run.samples, environment);
-            if self.inside.captures() {
-                findings.inside = show::closest_of(&findings, &self.capture_to)?;
-            }
-            findings.loads = loads::usual(&findings, &run.pages())?;
-            draft.write(|out| out.write_all(report::study::page(&findings, None).as_bytes()))?;
+            let page = self.page(&rows, &run)?;
+            draft.write(|out| out.write_all(page.as_bytes()))?;
         }
         if let Some(draft) = junit {
-            let samples = if self.strict {
-                report::Samples::MustBeValid
-            } else {
-                report::Samples::AsTheyAre
-            };
-            let junit = report::junit(
-                &summary,
-                environment,
-                &self.thresholds(),
-                &spending,
-                samples,
-            );
+            let junit = self.junit(&summary, environment, &spending);
             draft.write(|out| out.write_all(junit.as_bytes()))?;
         }
         // What crosses a threshold was measured all the same.
@@ -357,6 +312,58 @@ impl Compare {
         }
         self.verdict(&run, &summary, &spending)?;
         kept
+    }
+
+    fn begin_saving(&self) -> Result<Option<Draft<'_>>, Failure> {
+        let Some(path) = self.save.as_ref().map(SavedName::place).transpose()? else {
+            return Ok(None);
+        };
+        let earlier = self.compare_to.as_ref();
+        let draft = if earlier.is_some_and(|earlier| earlier.is_at(path)) {
+            // What was saved under a name gives way to what is saved under it now.
+            Draft::replacing(path)
+        } else {
+            Draft::new(path)
+        };
+        draft.map(Some)
+    }
+
+    /// The percentiles to measure: a threshold can be of one that is not among the usual ones.
+    fn percentiles(&self) -> Vec<Percentile> {
+        let thresholds = self.thresholds().into_iter();
+        let thresholds = thresholds.map(|threshold| threshold.percentile);
+        Percentile::USUAL.into_iter().chain(thresholds).collect()
+    }
+
+    fn print(&self, summary: &Summary, environment: &Environment) -> Result<(), Failure> {
+        match self.format {
+            Format::Table => print(&format!(
+                "{}{}",
+                report::table(summary, screen(), detail(self.verbose)),
+                report::assumed(summary, screen())
+            )),
+            Format::Json => print_json(&report::json(summary, environment)),
+            Format::Csv => print_document(&report::csv(summary)),
+            Format::Markdown => print_document(&report::markdown(summary)),
+        }
+    }
+
+    fn page(&self, rows: &Rows<'_>, run: &Run) -> Result<String, Failure> {
+        let mut findings = Findings::of(rows.experiment.clone(), rows.samples, rows.environment);
+        if self.inside.captures() {
+            findings.inside = show::closest_of(&findings, &self.capture_to)?;
+        }
+        findings.loads = loads::usual(&findings, &run.pages())?;
+        Ok(report::study::page(&findings, None))
+    }
+
+    fn junit(&self, summary: &Summary, environment: &Environment, spending: &[Spending]) -> String {
+        let samples = if self.strict {
+            report::Samples::MustBeValid
+        } else {
+            report::Samples::AsTheyAre
+        };
+        report::junit(summary, environment, &self.thresholds(), spending, samples)
     }
 
     fn check_thresholds(&self, arms: &[Arm]) -> Result<(), Failure> {
@@ -487,6 +494,15 @@ impl Compare {
         }
         Ok(())
     }
+}
+
+/// What to mind of an experiment before it is measured.
+fn tell_notes(experiment: &Experiment, arms: &[PreparedArm]) -> Result<(), Failure> {
+    own::tell(&own::notes(arms));
+    own::tell(&own::of_other_shape(&experiment.arms)?);
+    own::tell(&experiment.har_notes());
+    own::tell(experiment.jitter_note().as_slice());
+    Ok(())
 }
 
 pub(super) fn prepare<'a>(

@@ -21,7 +21,7 @@ use super::{Failure, own, print, screen};
 use lastbyte::explain::{Explanation, OwnChain, Unknown, explain, explain_own, wire, wire_of_own};
 use lastbyte::lab::{Ending, Engine, Shortcuts};
 use lastbyte::plan::{
-    self, Amounts, Arithmetic, Measured, NOTICEABLE, Plan, Setting, Tale, usual_path,
+    self, Amounts, Arithmetic, Measured, NOTICEABLE, Plan, Setting, Tale, Usual, usual_path,
     usual_population,
 };
 use lastbyte::report::planned::{self, Origin, Planned};
@@ -120,43 +120,10 @@ impl Command {
         let [today, planned] = arguments::pair([&self.today, &self.planned], self.chains)?;
         let shapes = own::of_other_shape(&[today.clone(), planned.clone()])?;
         let supposed = [own::notes_of(&today)?, own::notes_of(&planned)?, shapes].concat();
-        if today.label == planned.label {
-            return Err(Failure::Usage(format!(
-                "what is planned is what there is today, {}: name another with --today",
-                today.label
-            )));
-        }
+        check_differ(&today, &planned)?;
         let page = self.output.as_deref().map(arguments::content).transpose()?;
-        let own = self.population_text();
-        let here = std::env::current_dir().map_err(Failure::run)?;
-        let (population, usual) = usual_population(&own, &here).map_err(|error| match error {
-            // A file that nobody has: what options say, as a study would say it.
-            StudyError::Wrong { path, problem, .. } if path == usual_path(&here) => {
-                Failure::usage(problem)
-            }
-            error => Failure::usage(error),
-        })?;
-        let population = Population {
-            seed: Seed(self.seed),
-            ..population
-        };
-        let cell = Cell {
-            initcwnd: self.initcwnd,
-            population: Some(population.into()),
-            ..Cell::of(Preset::default())
-        };
-        let amounts = Amounts {
-            initcwnd: self.try_initcwnd,
-            resumes: self.try_resumes,
-            rtt_share: self.try_rtt,
-        };
-        let mut plan = Plan::new(today, planned, cell, amounts);
-        let store = own::store()?;
-        plan.leave_out(|setting| {
-            try_sessions(&store, &alone(setting))
-                .err()
-                .and_then(|failure| failure.message().map(str::to_owned))
-        });
+        let (population, usual) = self.population()?;
+        let plan = self.plan(today, planned, population)?;
 
         let draft = self.draft()?;
         let judge = self.budgets.begin(budgets::Subject::Populations)?;
@@ -227,24 +194,52 @@ impl Command {
             connections: self.connections,
             seed,
         };
-        let alone = lab.measure(&plan.alone())?;
-        let mut tale = Tale::new(&plan, metric, &percentiles, lab.seed, &alone)
-            .filter(Tale::is_of_any)
-            .ok_or_else(|| {
-                Failure::Run(format!(
-                    "no connection has come to its {metric}: ask for data, shorter RTTs, or another --metric"
-                ))
-            })?;
-        if let (Ok(arithmetic), [today, planned, ..]) = (&arithmetic, &*alone) {
-            tale.add_arithmetic(arithmetic, &percentiles, seed, [today, planned]);
-        }
-        let together = lab.measure(&plan.together(&tale.order()))?;
-        tale.add_together(&percentiles, lab.seed, &alone, &together);
+        let tale = lab.tale(&plan, metric, &percentiles, arithmetic.ok().as_ref())?;
         let environment: &Environment = engine.environment();
         answer(
             &planned(&tale, Origin::Measured(environment)),
             first.as_ref(),
         )
+    }
+
+    /// Whose connections they are, and what was taken for granted of them.
+    fn population(&self) -> Result<(Population, Vec<Usual>), Failure> {
+        let own = self.population_text();
+        let here = std::env::current_dir().map_err(Failure::run)?;
+        let (population, usual) = usual_population(&own, &here).map_err(|error| match error {
+            // A file that nobody has: what options say, as a study would say it.
+            StudyError::Wrong { path, problem, .. } if path == usual_path(&here) => {
+                Failure::usage(problem)
+            }
+            error => Failure::usage(error),
+        })?;
+        let population = Population {
+            seed: Seed(self.seed),
+            ..population
+        };
+        Ok((population, usual))
+    }
+
+    /// The plan, without the levers that can't be had.
+    fn plan(&self, today: Arm, planned: Arm, population: Population) -> Result<Plan, Failure> {
+        let cell = Cell {
+            initcwnd: self.initcwnd,
+            population: Some(population.into()),
+            ..Cell::of(Preset::default())
+        };
+        let amounts = Amounts {
+            initcwnd: self.try_initcwnd,
+            resumes: self.try_resumes,
+            rtt_share: self.try_rtt,
+        };
+        let mut plan = Plan::new(today, planned, cell, amounts);
+        let store = own::store()?;
+        plan.leave_out(|setting| {
+            try_sessions(&store, &alone(setting))
+                .err()
+                .and_then(|failure| failure.message().map(str::to_owned))
+        });
+        Ok(plan)
     }
 
     /// The file that is written, which must not be one that was read.
@@ -311,6 +306,16 @@ impl Command {
         });
         few.into_iter().chain(example).chain(twice).collect()
     }
+}
+
+fn check_differ(today: &Arm, planned: &Arm) -> Result<(), Failure> {
+    if today.label == planned.label {
+        return Err(Failure::Usage(format!(
+            "what is planned is what there is today, {}: name another with --today",
+            today.label
+        )));
+    }
+    Ok(())
 }
 
 /// What is known of the chain that is planned.
@@ -393,6 +398,31 @@ struct Lab<'a> {
 }
 
 impl Lab<'_> {
+    /// Measures what there is today, what is planned and each lever alone, and then levers
+    /// together.
+    fn tale(
+        &self,
+        plan: &Plan,
+        metric: Metric,
+        percentiles: &[Percentile],
+        arithmetic: Option<&Arithmetic>,
+    ) -> Result<Tale, Failure> {
+        let alone = self.measure(&plan.alone())?;
+        let mut tale = Tale::new(plan, metric, percentiles, self.seed, &alone)
+            .filter(Tale::is_of_any)
+            .ok_or_else(|| {
+                Failure::Run(format!(
+                    "no connection has come to its {metric}: ask for data, shorter RTTs, or another --metric"
+                ))
+            })?;
+        if let (Some(arithmetic), [today, planned, ..]) = (arithmetic, &*alone) {
+            tale.add_arithmetic(arithmetic, percentiles, self.seed, [today, planned]);
+        }
+        let together = self.measure(&plan.together(&tale.order()))?;
+        tale.add_together(percentiles, self.seed, &alone, &together);
+        Ok(tale)
+    }
+
     /// The connections of each setting, in their order.
     fn measure(&self, settings: &[Setting]) -> Result<Vec<Measured>, Failure> {
         let mut measured = Vec::new();

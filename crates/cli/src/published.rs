@@ -1,6 +1,6 @@
 //! Sizes that papers state, beside those of the standards and of the chains made here.
 
-use std::fmt::Write;
+use std::fmt::{self, Write};
 
 use lastbyte_pki::SlhDsa::Sha2_192f;
 use lastbyte_pki::{AlgorithmSizes, ChainSpec, KeyAlgorithm, RootDelivery, sizes};
@@ -66,10 +66,19 @@ pub(super) fn tables() -> String {
     text
 }
 
-fn write_tables(text: &mut String) -> std::fmt::Result {
+fn write_tables(text: &mut String) -> fmt::Result {
     let sizes = sizes();
-    let of = |algorithm| sizes.iter().find(|row| row.algorithm == algorithm);
+    write_keys_and_signatures(text, &sizes)?;
+    write_authentication_data(text, &sizes)?;
+    write_messages(text, &sizes)
+}
 
+/// What is here of an algorithm, if anything.
+fn of(sizes: &[AlgorithmSizes], algorithm: KeyAlgorithm) -> Option<&AlgorithmSizes> {
+    sizes.iter().find(|row| row.algorithm == algorithm)
+}
+
+fn write_keys_and_signatures(text: &mut String, sizes: &[AlgorithmSizes]) -> fmt::Result {
     writeln!(
         text,
         "Time-to-last-byte paper, table I: KB, and bytes here.\n"
@@ -77,7 +86,7 @@ fn write_tables(text: &mut String) -> std::fmt::Result {
     let titles = ["key KB", "key", "sig KB", "sig"];
     writeln!(text, "{:<18}{}", "algorithm", columns(titles))?;
     for row in TTLB_TABLE_1 {
-        let Some(here) = of(row.algorithm) else {
+        let Some(here) = of(sizes, row.algorithm) else {
             continue;
         };
         let cells = [
@@ -92,7 +101,10 @@ fn write_tables(text: &mut String) -> std::fmt::Result {
     text.push_str(
         "\nIts key of ml-dsa-87 is as long as its key of ML-KEM-1024; FIPS 204 has 2592 bytes.\n\n",
     );
+    Ok(())
+}
 
+fn write_authentication_data(text: &mut String, sizes: &[AlgorithmSizes]) -> fmt::Result {
     writeln!(
         text,
         "Its authentication data, section III: a CertificateVerify's signature, SCTs' signatures, and\n\
@@ -101,7 +113,9 @@ fn write_tables(text: &mut String) -> std::fmt::Result {
     let titles = ["certs", "KB", "2 SCTs", "3 SCTs"];
     writeln!(text, "{:<18}{}", "algorithm", columns(titles))?;
     for (algorithm, certificates, published) in TTLB_AUTHENTICATION_DATA {
-        let Some(here) = of(algorithm) else { continue };
+        let Some(here) = of(sizes, algorithm) else {
+            continue;
+        };
         let kib = |scts| {
             format!(
                 "{:.1}",
@@ -121,7 +135,10 @@ fn write_tables(text: &mut String) -> std::fmt::Result {
         "\nThe text says three SCTs; all its numbers are within 1 KiB of two, and 2 to 6 KiB below three.\n\
          With 1.6 KB for its key, two SCTs make 20.0 KB of ml-dsa-87.\n\n",
     );
+    Ok(())
+}
 
+fn write_messages(text: &mut String, sizes: &[AlgorithmSizes]) -> fmt::Result {
     writeln!(
         text,
         "PQTLS-AD, table II: bytes without the messages' headers, published and here, of an\n\
@@ -130,7 +147,9 @@ fn write_tables(text: &mut String) -> std::fmt::Result {
     let titles = ["cert", "here", "verify", "here"];
     writeln!(text, "{:<18}{:<10}{}", "signature", "root", columns(titles))?;
     for (name, algorithm, root, certificate, verify) in PQTLS_AD_TABLE_2 {
-        let Some(here) = of(algorithm) else { continue };
+        let Some(here) = of(sizes, algorithm) else {
+            continue;
+        };
         let spec = ChainSpec {
             intermediates: 0,
             root,

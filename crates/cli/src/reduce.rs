@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use clap::Args;
 use lastbyte::lab::calibration::{Calibration, Effort, Spread};
-use lastbyte::lab::{Ending, FailedBlock, PreparedArm, RunError, Shortcuts};
+use lastbyte::lab::{Ending, FailedBlock, PreparedArm, Run, RunError, Shortcuts};
 use lastbyte::reduce::{By, Cpu, Reduce, Table};
 use lastbyte::report::reduced::{self, Reduced};
 use lastbyte::results::{Percentile, Summary};
-use lastbyte::study::{Arm, Delivery, EngineChoice};
+use lastbyte::study::{Arm, Delivery, EngineChoice, Experiment};
 
 use super::arguments::{self, Answer, Format};
 use super::compare::{interrupt, prepare};
@@ -77,30 +77,12 @@ impl Command {
             .transpose()?;
         let bar = Bar::new();
         let mut reduce = Reduce::new(&whole);
-        let mut ready = HashMap::new();
-        reduce.leave_out(|arm| {
-            if ready.contains_key(&arm.label) {
-                return None;
-            }
-            match prepare([arm], &bar) {
-                Ok(prepared) => {
-                    ready.extend(prepared.into_iter().map(|one| (one.arm.label.clone(), one)));
-                    None
-                }
-                Err(failure) => failure.message().map(str::to_owned),
-            }
-        });
+        let ready = leave_out_unprepared(&mut reduce, &bar);
         let experiment = self
             .network
             .experiment(reduce.arms(), &self.sampling)
             .map_err(Failure::Usage)?;
-        let mut prepared = Vec::new();
-        for arm in &experiment.arms {
-            match ready.remove(&arm.label) {
-                Some(one) => prepared.push(one),
-                None => prepared.extend(prepare([arm], &bar)?),
-            }
-        }
+        let prepared = prepare_others(&experiment.arms, ready, &bar)?;
         let interrupt = interrupt().map_err(Failure::run)?;
         let cpu = self.cpu(&prepared, &interrupt)?;
         let engine = engine::choose(EngineChoice::Virtual)?
@@ -116,18 +98,7 @@ impl Command {
             &bar,
             None,
         )?;
-        // A way that fails takes nothing but itself away.
-        let failed = |arm: &Arm| {
-            let is_of = |block: &&FailedBlock| {
-                let failed = experiment.arms.get(block.id.arm);
-                failed.is_some_and(|failed| failed.label == arm.label)
-            };
-            run.failed.iter().find(is_of)
-        };
-        if let Some(block) = failed(&whole) {
-            return Err(RunError::Block(block.clone()).into());
-        }
-        reduce.leave_out(|arm| failed(arm).map(|block| block.reason.clone()));
+        leave_out_failed(&mut reduce, &whole, &experiment, &run)?;
         if run.ending == Ending::Interrupted {
             return Err(interrupted());
         }
@@ -190,6 +161,61 @@ impl Command {
         });
         measured.collect()
     }
+}
+
+/// Leaves out ways that can't be prepared; returns the arms that are, by their labels.
+fn leave_out_unprepared(reduce: &mut Reduce, bar: &Bar) -> HashMap<String, PreparedArm> {
+    let mut ready = HashMap::new();
+    reduce.leave_out(|arm| {
+        if ready.contains_key(&arm.label) {
+            return None;
+        }
+        match prepare([arm], bar) {
+            Ok(prepared) => {
+                ready.extend(prepared.into_iter().map(|one| (one.arm.label.clone(), one)));
+                None
+            }
+            Err(failure) => failure.message().map(str::to_owned),
+        }
+    });
+    ready
+}
+
+/// All arms in their order: those that are ready, and the others.
+fn prepare_others(
+    arms: &[Arm],
+    mut ready: HashMap<String, PreparedArm>,
+    bar: &Bar,
+) -> Result<Vec<PreparedArm>, Failure> {
+    let mut prepared = Vec::new();
+    for arm in arms {
+        match ready.remove(&arm.label) {
+            Some(one) => prepared.push(one),
+            None => prepared.extend(prepare([arm], bar)?),
+        }
+    }
+    Ok(prepared)
+}
+
+/// Leaves out ways that failed: each takes nothing but itself away, unless it is the whole chain.
+fn leave_out_failed(
+    reduce: &mut Reduce,
+    whole: &Arm,
+    experiment: &Experiment,
+    run: &Run,
+) -> Result<(), Failure> {
+    let failed = |arm: &Arm| {
+        let is_of = |block: &&FailedBlock| {
+            let failed = experiment.arms.get(block.id.arm);
+            failed.is_some_and(|failed| failed.label == arm.label)
+        };
+        run.failed.iter().find(is_of)
+    };
+    if let Some(block) = failed(whole) {
+        return Err(RunError::Block(block.clone()).into());
+    }
+    reduce.leave_out(|arm| failed(arm).map(|block| block.reason.clone()));
+    Ok(())
 }
 
 fn interrupted() -> Failure {

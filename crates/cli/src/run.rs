@@ -123,13 +123,7 @@ impl Run {
         }
         // What can't be leaves no folder behind.
         let arms = prepare_all(&study, &store)?;
-        own::tell(&own::notes(&arms));
-        let measures = study.measures.iter();
-        let notes = measures.flat_map(|measure| measure.experiment.har_notes());
-        own::tell(&notes.collect::<Vec<_>>());
-        let mut measures = study.measures.iter();
-        let jitter = measures.find_map(|measure| measure.experiment.jitter_note());
-        own::tell(jitter.as_slice());
+        tell_notes(&study, &arms);
         let kept = self.inside.begin(&self.path(&study).join(CAPTURES))?;
         let folder = begun.map_or_else(take_folder, Ok)?;
         let interrupt = interrupt().map_err(Failure::run)?;
@@ -148,9 +142,8 @@ impl Run {
         let all = study.size(engine.block_size(&study)).blocks;
         if !self.only.is_empty() && measured < all {
             return print(&format!(
-                "{}: {} of {} are measured: `lastbyte report {}` draws what is there, and `{}` measures the others\n",
+                "{}: {measured} of {} are measured: `lastbyte report {}` draws what is there, and `{}` measures the others\n",
                 folder.path().display(),
-                measured,
                 counted(all, "block"),
                 word(folder.path()),
                 self.resume_command(&folder, shard)
@@ -158,21 +151,7 @@ impl Run {
         }
         // Without the other shards' looks, nobody knows which cells end early.
         if shard != Shard::WHOLE && measured < all {
-            if blocks.is_empty() {
-                return print(&format!(
-                    "{}: shard {} has nothing to measure, and no parts to copy: the study has {}, which others measure\n",
-                    folder.path().display(),
-                    shard,
-                    counted(all, "block"),
-                ));
-            }
-            return print(&format!(
-                "{}: shard {} is complete; once all are:\nlastbyte run --gather {} ... -o {}\n",
-                folder.path().display(),
-                shard,
-                word(folder.path()),
-                file_name(&study.name),
-            ));
+            return print(&end_of_shard(&study, shard, &blocks, &folder, all));
         }
         let searching = Searching {
             run: &self,
@@ -628,6 +607,39 @@ fn runner<'a>(
         watcher,
         inspection: None,
     }
+}
+
+/// What to do next once a shard is measured, of a study of `all` blocks.
+fn end_of_shard(
+    study: &Study,
+    shard: Shard,
+    blocks: &[BlockId],
+    folder: &Folder,
+    all: u64,
+) -> String {
+    let place = folder.path().display();
+    if blocks.is_empty() {
+        return format!(
+            "{place}: shard {shard} has nothing to measure, and no parts to copy: the study has {}, which others measure\n",
+            counted(all, "block")
+        );
+    }
+    format!(
+        "{place}: shard {shard} is complete; once all are:\nlastbyte run --gather {} ... -o {}\n",
+        word(folder.path()),
+        file_name(&study.name)
+    )
+}
+
+/// What to mind of a study before it is measured.
+fn tell_notes(study: &Study, arms: &[PreparedArm]) {
+    own::tell(&own::notes(arms));
+    let measures = study.measures.iter();
+    let notes = measures.flat_map(|measure| measure.experiment.har_notes());
+    own::tell(&notes.collect::<Vec<_>>());
+    let mut measures = study.measures.iter();
+    let jitter = measures.find_map(|measure| measure.experiment.jitter_note());
+    own::tell(jitter.as_slice());
 }
 
 /// The arms of a study, with their chains and stacks.

@@ -140,6 +140,44 @@ struct Backend {
 
 impl Serve {
     pub(super) fn run(self) -> Result<(), Failure> {
+        self.check_options()?;
+        let config = self.config()?;
+        if self.check_config {
+            return self.check(&config);
+        }
+        // There are no threads yet: what follows is to hold for all.
+        hold_signals().map_err(Failure::run)?;
+        let socket = self.listen.open()?;
+        keep_keys_to_itself()?;
+        let mut server = Server::new(config.clone())?;
+        if let Some(line) = server.fewer_places() {
+            self.say(&line);
+        }
+        self.give_up_rights(&config)?;
+        if let Some(folder) = &self.state {
+            let useless = server.remember(State::open(folder)?)?;
+            useless.iter().for_each(|line| self.say(line));
+        }
+        let server = Arc::new(server);
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .enable_all()
+            .build()
+            .map_err(Failure::run)?;
+        let tell = match self.log_format {
+            Format::Text => tell,
+            Format::Json => tell_as_it_is,
+        };
+        let running = operate(Arc::clone(&server), socket, tell);
+        let ran = runtime.block_on(running);
+        // A file system that hangs keeps nobody from ending.
+        runtime.shutdown_background();
+        ran.map_err(Failure::run)?;
+        self.say(&self.summary(server.served()));
+        Ok(())
+    }
+
+    /// Checks what options have to be together.
+    fn check_options(&self) -> Result<(), Failure> {
         if self.chain.len() != self.key.len() {
             return Err(Failure::Usage(format!(
                 "{} of --chain and {} of --key: give one key for each chain",
@@ -154,6 +192,10 @@ impl Serve {
                 "--forwarded-for is for HTTP/1.1: leave {other} out of --alpn, or use --proxy-protocol"
             )));
         }
+        Ok(())
+    }
+
+    fn config(&self) -> Result<Config, Failure> {
         let files = self.chain.iter().zip(&self.key);
         let chains = files.map(|(chain, key)| ChainFiles {
             chain: chain.clone(),
@@ -163,7 +205,7 @@ impl Serve {
         let of_one = self
             .max_connections_per_address
             .map(|of_one| usize::try_from(of_one).unwrap_or(usize::MAX));
-        let config = Config {
+        Ok(Config {
             clients: match self.proxy_protocol {
                 Some(ProxyProtocol::V1) => ClientAddress::ProxyV1,
                 Some(ProxyProtocol::V2) => ClientAddress::ProxyV2,
@@ -199,39 +241,7 @@ impl Serve {
                 _ => AccessLogTo::File(file.clone()),
             }),
             ..Config::new(chains.collect(), self.backend()?)
-        };
-        if self.check_config {
-            return self.check(&config);
-        }
-        // There are no threads yet: what follows is to hold for all.
-        hold_signals().map_err(Failure::run)?;
-        let socket = self.listen.open()?;
-        keep_keys_to_itself()?;
-        let mut server = Server::new(config.clone())?;
-        if let Some(line) = server.fewer_places() {
-            self.say(&line);
-        }
-        self.give_up_rights(&config)?;
-        if let Some(folder) = &self.state {
-            let useless = server.remember(State::open(folder)?)?;
-            useless.iter().for_each(|line| self.say(line));
-        }
-        let server = Arc::new(server);
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .enable_all()
-            .build()
-            .map_err(Failure::run)?;
-        let tell = match self.log_format {
-            Format::Text => tell,
-            Format::Json => tell_as_it_is,
-        };
-        let running = operate(Arc::clone(&server), socket, tell);
-        let ran = runtime.block_on(running);
-        // A file system that hangs keeps nobody from ending.
-        runtime.shutdown_background();
-        ran.map_err(Failure::run)?;
-        self.say(&self.summary(server.served()));
-        Ok(())
+        })
     }
 
     /// Where all goes that has no backend of its own.

@@ -116,32 +116,7 @@ pub(super) fn connect(
             ));
         }
     };
-    let mut seen = Seen {
-        connection: Connection::default(),
-        observation: Observation::default(),
-        version: stream.ssl().version2(),
-        cipher: stream
-            .ssl()
-            .current_cipher()
-            .map_or_else(String::new, |cipher| {
-                cipher.standard_name().unwrap_or(cipher.name()).to_owned()
-            }),
-        alpn: (stream.ssl().selected_alpn_protocol())
-            .map(|name| String::from_utf8_lossy(name).into_owned()),
-        resumed: stream.ssl().session_reused(),
-        certificates: (stream.ssl().peer_cert_chain())
-            .map(|chain| chain.iter().map(ToOwned::to_owned).collect())
-            .unwrap_or_default(),
-        problems: tls.take_problems(),
-        first_byte: None,
-        last_byte: None,
-        answered: None,
-        response: None,
-        problem: None,
-        alert: None,
-        status_bytes: status_bytes(stream.ssl()),
-        asks_for_certificate: false,
-    };
+    let mut seen = of_handshake(stream.ssl(), tls.take_problems());
     stream.get_mut().stage = Stage::Finished;
     // What was noted up to here has the whole handshake; the client's Finished is not sent yet.
     let result = match purpose.offer {
@@ -155,6 +130,40 @@ pub(super) fn connect(
             None => cut_short(&seen, stream.get_ref(), &error),
         });
     }
+    add_observation(&mut seen, &mut stream);
+    // Whether the server hears of it is its own affair.
+    let _ = stream.shutdown();
+    Ok(seen)
+}
+
+/// What OpenSSL knows of a handshake that was made; all else is added later.
+fn of_handshake(ssl: &SslRef, problems: Vec<X509VerifyResult>) -> Seen {
+    Seen {
+        connection: Connection::default(),
+        observation: Observation::default(),
+        version: ssl.version2(),
+        cipher: ssl.current_cipher().map_or_else(String::new, |cipher| {
+            cipher.standard_name().unwrap_or(cipher.name()).to_owned()
+        }),
+        alpn: (ssl.selected_alpn_protocol()).map(|name| String::from_utf8_lossy(name).into_owned()),
+        resumed: ssl.session_reused(),
+        certificates: (ssl.peer_cert_chain())
+            .map(|chain| chain.iter().map(ToOwned::to_owned).collect())
+            .unwrap_or_default(),
+        problems,
+        first_byte: None,
+        last_byte: None,
+        answered: None,
+        response: None,
+        problem: None,
+        alert: None,
+        status_bytes: status_bytes(ssl),
+        asks_for_certificate: false,
+    }
+}
+
+/// Adds what only bytes show, which can be decrypted once the exchange is over.
+fn add_observation(seen: &mut Seen, stream: &mut SslStream<Stream>) {
     let key_log = key_log::of(stream.ssl());
     let observer = &stream.get_ref().observer;
     seen.observation = observer.observe(&key_log);
@@ -164,15 +173,7 @@ pub(super) fn connect(
     let first_byte = tickets.as_ref().map(|(first_byte, _)| *first_byte);
     if let (Some(response), Some(first_byte)) = (&mut seen.response, first_byte) {
         response.first_record = observer.encrypted_record_at(Side::Server, first_byte);
-        // Of a close_notify, its record: a header, two bytes of an alert, their type and a tag.
-        const CLOSE_NOTIFY: usize = 24;
-        let shutdown = stream.get_shutdown();
-        let end = if shutdown.contains(ShutdownState::RECEIVED) {
-            stream.get_ref().consumed().saturating_sub(CLOSE_NOTIFY)
-        } else {
-            stream.get_ref().consumed()
-        };
-        response.wire_bytes = end.saturating_sub(first_byte);
+        response.wire_bytes = end(stream).saturating_sub(first_byte);
     }
     if seen.last_byte.is_some() {
         let at = stream.get_ref().now();
@@ -195,9 +196,18 @@ pub(super) fn connect(
         };
         seen.answered = Some(Answered::new(&seen.connection, answer));
     }
-    // Whether the server hears of it is its own affair.
-    let _ = stream.shutdown();
-    Ok(seen)
+}
+
+/// Where in the server's bytes its response ends: before its close_notify, if that has come.
+fn end(stream: &mut SslStream<Stream>) -> usize {
+    /// Bytes of its record: a header, two bytes of an alert, their type and a tag.
+    const CLOSE_NOTIFY: usize = 24;
+    let consumed = stream.get_ref().consumed();
+    if stream.get_shutdown().contains(ShutdownState::RECEIVED) {
+        consumed.saturating_sub(CLOSE_NOTIFY)
+    } else {
+        consumed
+    }
 }
 
 /// The records of the server from this place on, as far as they have begun to come.

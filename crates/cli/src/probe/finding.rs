@@ -8,15 +8,15 @@ use std::time::{Duration, Instant, SystemTime};
 use lastbyte::explain::site;
 use lastbyte_pki::openssl_reason;
 use lastbyte_probe::{
-    Answered, Certainty, ClientCertificate, Document, Limits, PathReport, Probe, ResponseSeen,
-    SCHEMA, TicketsSeen, Times, TlsSeen, VERSION, WindowSeen,
+    Answered, Ask, Certainty, ClientCertificate, Document, Limits, PathReport, PathSeen, Probe,
+    RateSeen, ResponseSeen, SCHEMA, TicketsSeen, Times, TlsSeen, VERSION, Window, WindowSeen,
 };
 use lastbyte_tls::names;
-use lastbyte_tls::observer::Message;
+use lastbyte_tls::observer::{Message, Side};
 use openssl::ssl::SslVersion;
 use openssl::x509::X509;
 
-use super::connection::{Nothing, Purpose, Seen, connect};
+use super::connection::{Nothing, Purpose, Response, Seen, connect};
 use super::session::{Offer, Tls};
 use super::target::Target;
 use crate::own::in_parts;
@@ -64,57 +64,29 @@ const PATIENCE: usize = 2;
 pub(super) fn probe(target: &Target, manners: Manners) -> Result<Document, String> {
     let host = &target.host;
     let of_host = |problem: String| format!("{host} {problem}");
-    let here = |error: openssl::error::ErrorStack| {
-        format!("{host} can't be asked: {}", openssl_reason(&error))
+    let failure = |nothing| match nothing {
+        Nothing::Server(why) => of_host(why),
+        Nothing::Here(error) => of_host(format!("can't be asked: {}", openssl_reason(&error))),
     };
     let until = Instant::now() + manners.timeout;
     let addresses = addresses(host, until).map_err(of_host)?;
-    let tls = Tls::new(target).map_err(here)?;
-    // Whoever has the name chooses what it leads to, and a list of names is read by nobody.
-    if manners.detail == Detail::Nothing
-        && let Some(own) = addresses.iter().find(|address| is_near(address.ip()))
-        && host.name.parse::<IpAddr>().is_err()
-        && host.name != "localhost"
-    {
-        tell(format!(
-            "{host} leads to {}, which is of this machine or its own network",
-            own.ip()
-        ));
+    let tls = Tls::new(target).map_err(|error| failure(error.into()))?;
+    if manners.detail == Detail::Nothing {
+        tell_near(target, &addresses);
     }
-    let mut problem = "has no address: check its name".to_owned();
-    let mut first = None;
-    let mut began = Instant::now();
-    let request = |ask| Purpose {
-        ask,
-        offer: Offer::Request,
-    };
     let Some(ask) = Probe::new(Limits { connections: 1 }).next() else {
         return Err(of_host("can't be asked without a connection".to_owned()));
     };
+    let mut asking = Asking {
+        target,
+        tls: &tls,
+        interval: manners.interval,
+        until,
+        began: Instant::now(),
+    };
     // Each address that is tried is a connection, whoever has it.
     let addresses = addresses.get(..manners.connections).unwrap_or(&addresses);
-    for (tried, address) in addresses.iter().enumerate() {
-        if tried > 0 {
-            thread::sleep((began + manners.interval).saturating_duration_since(Instant::now()));
-        }
-        began = Instant::now();
-        let left = until.saturating_duration_since(began);
-        // One that nobody answers at leaves time for the others.
-        let others = u32::try_from(addresses.len() - tried).unwrap_or(u32::MAX);
-        let by = match others {
-            0 | 1 => until,
-            others => began + left / others,
-        };
-        match connect(&tls, target, *address, request(ask), by) {
-            Ok(seen) => {
-                first = Some((tried, *address, seen));
-                break;
-            }
-            Err(Nothing::Server(why)) => problem = why,
-            Err(Nothing::Here(error)) => return Err(here(error)),
-        }
-    }
-    let (failed_before, address, first) = first.ok_or_else(|| of_host(problem))?;
+    let (failed_before, address, first) = asking.first(addresses, ask).map_err(failure)?;
     let connections = manners.connections - failed_before;
     // One that can be resumed is kept for that.
     let reserve = usize::from(connections > 2);
@@ -124,58 +96,16 @@ pub(super) fn probe(target: &Target, manners: Manners) -> Result<Document, Strin
     probe.add(first.connection.clone());
     let tickets = tls.tickets().count;
     let mut notes = Vec::new();
-    let is_new = first.version == Some(SslVersion::TLS1_3);
-    let mut failed = 0;
-    while let Some(ask) = probe.next().filter(|_| is_new) {
-        let rtt = rtt(&probe);
-        let wait = (began + manners.interval).saturating_duration_since(Instant::now());
-        let takes = wait + ask.pause + rtt * 8;
-        if Instant::now() + takes > until {
-            notes.push(format!(
-                "after {}, there was no time for another connection: --timeout",
-                lastbyte_link::counted(probe.connections().len(), "connection")
-            ));
-            break;
-        }
-        thread::sleep(wait);
-        began = Instant::now();
-        match connect(&tls, target, address, request(ask), until) {
-            Ok(seen) => {
-                failed = 0;
-                probe.add(seen.connection);
-            }
-            Err(Nothing::Here(error)) => return Err(here(error)),
-            Err(Nothing::Server(why)) => {
-                failed += 1;
-                let number = probe.connections().len() + 1;
-                notes.push(format!("connection {number}: the server {why}"));
-                // A place that it would have had.
-                probe.add(lastbyte_probe::Connection::default());
-            }
-        }
-        if failed >= PATIENCE {
-            break;
-        }
-    }
-    let resumption = match (
-        tickets > 0 && reserve > 0 && failed < PATIENCE,
-        probe.findings().path,
-    ) {
-        (true, Some(_)) => {
-            let wait = (began + manners.interval).saturating_duration_since(Instant::now());
-            let has_time = Instant::now() + wait + rtt(&probe) * 4 < until;
-            has_time.then(|| {
-                thread::sleep(wait);
-                let purpose = Purpose {
-                    ask,
-                    offer: Offer::Resume,
-                };
-                connect(&tls, target, address, purpose, until).ok()
-            })
-        }
-        _ => None,
-    }
-    .flatten();
+    let failed = if is_new(&first) {
+        let failed = asking.others(address, &mut probe, &mut notes);
+        failed.map_err(failure)?
+    } else {
+        0
+    };
+    let can_resume = tickets > 0 && reserve > 0 && failed < PATIENCE;
+    let resumption = (probe.findings().path)
+        .filter(|_| can_resume)
+        .and_then(|path| asking.resume(address, ask, path.rtt.least));
     let mut document = document(target, address, &probe, &first, notes);
     document.tls.tickets = tickets;
     document.tls.max_early_data = tls.tickets().early;
@@ -188,6 +118,139 @@ pub(super) fn probe(target: &Target, manners: Manners) -> Result<Document, Strin
         tell_connections(&probe);
     }
     Ok(document)
+}
+
+/// Warns of a name that leads to this machine: whoever has the name chooses what it leads to, and a
+/// list of names is read by nobody.
+fn tell_near(target: &Target, addresses: &[SocketAddr]) {
+    let host = &target.host;
+    if let Some(own) = addresses.iter().find(|address| is_near(address.ip()))
+        && host.name.parse::<IpAddr>().is_err()
+        && host.name != "localhost"
+    {
+        tell(format!(
+            "{host} leads to {}, which is of this machine or its own network",
+            own.ip()
+        ));
+    }
+}
+
+/// Connections to a server, one after the other, each of which begins an interval after the one
+/// before.
+struct Asking<'a> {
+    target: &'a Target,
+    tls: &'a Tls,
+    interval: Duration,
+    /// When all of them have to have ended.
+    until: Instant,
+    /// When the last one began.
+    began: Instant,
+}
+
+impl Asking<'_> {
+    /// Makes a first connection: to the first address at which the server answers, with how many it
+    /// does not answer at before that.
+    fn first(
+        &mut self,
+        addresses: &[SocketAddr],
+        ask: Ask,
+    ) -> Result<(usize, SocketAddr, Seen), Nothing> {
+        let mut problem = "has no address: check its name".to_owned();
+        for (tried, address) in addresses.iter().enumerate() {
+            if tried > 0 {
+                thread::sleep(self.wait());
+            }
+            self.began = Instant::now();
+            let left = self.until.saturating_duration_since(self.began);
+            // One that nobody answers at leaves time for the others.
+            let others = u32::try_from(addresses.len() - tried).unwrap_or(u32::MAX);
+            let by = match others {
+                0 | 1 => self.until,
+                others => self.began + left / others,
+            };
+            match self.request(*address, ask, by) {
+                Ok(seen) => return Ok((tried, *address, seen)),
+                Err(Nothing::Server(why)) => problem = why,
+                Err(nothing) => return Err(nothing),
+            }
+        }
+        Err(Nothing::Server(problem))
+    }
+
+    /// Makes those that may show more of the window, and returns how many have failed in a row when
+    /// it ends.
+    fn others(
+        &mut self,
+        address: SocketAddr,
+        probe: &mut Probe,
+        notes: &mut Vec<String>,
+    ) -> Result<usize, Nothing> {
+        let mut failed = 0;
+        while let Some(ask) = probe.next() {
+            let wait = self.wait();
+            let takes = wait + ask.pause + rtt(probe) * 8;
+            if Instant::now() + takes > self.until {
+                notes.push(format!(
+                    "after {}, there was no time for another connection: --timeout",
+                    lastbyte_link::counted(probe.connections().len(), "connection")
+                ));
+                break;
+            }
+            thread::sleep(wait);
+            self.began = Instant::now();
+            match self.request(address, ask, self.until) {
+                Ok(seen) => {
+                    failed = 0;
+                    probe.add(seen.connection);
+                }
+                Err(Nothing::Server(why)) => {
+                    failed += 1;
+                    let number = probe.connections().len() + 1;
+                    notes.push(format!("connection {number}: the server {why}"));
+                    // A place that it would have had.
+                    probe.add(lastbyte_probe::Connection::default());
+                }
+                Err(nothing) => return Err(nothing),
+            }
+            if failed >= PATIENCE {
+                break;
+            }
+        }
+        Ok(failed)
+    }
+
+    /// Makes one that resumes the first; none where there is no time, or the server does not
+    /// answer.
+    fn resume(&self, address: SocketAddr, ask: Ask, rtt: Duration) -> Option<Seen> {
+        let wait = self.wait();
+        if Instant::now() + wait + rtt * 4 >= self.until {
+            return None;
+        }
+        thread::sleep(wait);
+        let purpose = Purpose {
+            ask,
+            offer: Offer::Resume,
+        };
+        connect(self.tls, self.target, address, purpose, self.until).ok()
+    }
+
+    fn request(&self, address: SocketAddr, ask: Ask, by: Instant) -> Result<Seen, Nothing> {
+        let purpose = Purpose {
+            ask,
+            offer: Offer::Request,
+        };
+        connect(self.tls, self.target, address, purpose, by)
+    }
+
+    /// What is left of the interval.
+    fn wait(&self) -> Duration {
+        (self.began + self.interval).saturating_duration_since(Instant::now())
+    }
+}
+
+/// Whether the server speaks TLS 1.3.
+fn is_new(first: &Seen) -> bool {
+    first.version == Some(SslVersion::TLS1_3)
 }
 
 /// What each connection showed of the window: segments of each round trip, and what that says.
@@ -233,69 +296,11 @@ fn document(
     mut notes: Vec<String>,
 ) -> Document {
     let findings = probe.findings();
-    let observation = &first.observation;
-    let bytes = |message| observation.bytes(message).unwrap_or_default();
-    let is_new = first.version == Some(SslVersion::TLS1_3);
-    let window = findings.window.filter(|_| is_new);
+    let window = findings.window.filter(|_| is_new(first));
     let path = findings.path;
-    if !is_new {
-        notes.push(
-            "it speaks no TLS 1.3: of its messages only the certificates are told, and no window"
-                .to_owned(),
-        );
-    }
-    if let Some(problem) = &first.problem {
-        notes.push(problem.clone());
-    }
-    if window.is_some_and(|window| window.certainty == Certainty::Uncertain) {
-        notes.push(
-            "connections disagree about the window, or lost packets hide it: probe again"
-                .to_owned(),
-        );
-    }
-    let client_certificate = client_certificate(first);
-    if client_certificate == Some(ClientCertificate::Required) {
-        notes.push(
-            "it wants a client's certificate, which a probe has none of: its window is told, and what it answers is not seen"
-                .to_owned(),
-        );
-    }
-    let problems: Vec<&str> = (first.problems.iter())
-        .map(|problem| problem.error_string())
-        .collect();
-    let distrusted = (!problems.is_empty()).then(|| problems.join("; "));
-    if let Some(response) = &first.response
-        && let Some(location) = &response.head.location
-        && (300..400).contains(&response.head.status)
-    {
-        notes.push(match &distrusted {
-            Some(_) if !location.contains(&target.host.name) => format!(
-                "it redirects to {location} under a chain that is not trusted here: a captive portal may answer in its place"
-            ),
-            _ => format!("it redirects to {location}: probe that for what users get"),
-        });
-    }
-    let window_seen = window.map(WindowSeen::from);
-    let [rate_mbit, rate_at_least_mbit] = path
-        .and_then(|path| path.rate)
-        .map_or([None, None], lastbyte_probe::RateSeen::megabits);
-    let answered = first.answered.as_ref();
-    let of_handshake = answered.map_or(0, Answered::of_handshake);
-    let server_flight = observation.flights.iter().rev();
-    let server_flight = server_flight
-        .filter(|flight| flight.sender == lastbyte_tls::observer::Side::Server)
-        .map(|flight| flight.wire_bytes + of_handshake)
-        .next()
-        .filter(|_| is_new);
-    let client_hello = observation.flights.first().map(|flight| flight.wire_bytes);
-    let connection = &first.connection;
-    let rtt = path.map_or(Duration::ZERO, |path| path.rtt.least);
-    let server_time = first
-        .first_byte
-        .zip(connection.finished())
-        .map(|(first, finished)| milliseconds(first.saturating_sub(finished + rtt)));
-    let made = probe.connections().iter();
-    let made = made.filter(|connection| connection.connected().is_some());
+    notes.extend(notes_of(target, first, window));
+    let window = window.map(WindowSeen::from);
+    let observation = &first.observation;
     Document {
         version: VERSION,
         schema: SCHEMA.to_owned(),
@@ -303,9 +308,9 @@ fn document(
         address: address.to_string(),
         time: now(),
         rtt_ms: path.map(|path| milliseconds(path.rtt.least)),
-        rate_mbit,
-        initial_window: window_seen.as_ref().and_then(WindowSeen::value),
-        mss: u32::try_from(connection.segment)
+        rate_mbit: path.and_then(|path| rates(path)[0]),
+        initial_window: window.as_ref().and_then(WindowSeen::value),
+        mss: u32::try_from(first.connection.segment)
             .ok()
             .filter(|mss| *mss > 0),
         group: observation.group.map(|group| {
@@ -316,65 +321,154 @@ fn document(
         certificate_verify_bytes: observation
             .bytes(Message::CertificateVerify)
             .and_then(|bytes| u32::try_from(bytes).ok()),
-        window: window_seen,
-        path: path.map_or_else(PathReport::default, |path| PathReport {
-            rtt_median_ms: milliseconds(path.rtt.median),
-            rtt_most_ms: milliseconds(path.rtt.most),
-            rate_at_least_mbit,
-            connections: made.count(),
-            segments: path.loss.segments,
-            out_of_order: path.loss.out_of_order,
-            retransmitted: path.loss.retransmitted,
-        }),
-        tls: TlsSeen {
-            version: match first.version {
-                Some(SslVersion::TLS1_3) => "TLSv1.3".to_owned(),
-                Some(SslVersion::TLS1_2) => "TLSv1.2".to_owned(),
-                _ => String::new(),
-            },
-            cipher: first.cipher.clone(),
-            signature: observation.signature.map(|scheme| {
-                names::signature_scheme(scheme)
-                    .map_or_else(|| format!("{scheme:#06x}"), str::to_owned)
-            }),
-            hello_retry: bytes(Message::HelloRetryRequest) > 0,
-            encrypted_extensions_bytes: observation
-                .bytes(Message::EncryptedExtensions)
-                .and_then(|bytes| u32::try_from(bytes).ok()),
-            certificate_bytes: bytes(Message::Certificate),
-            staple_bytes: Some(if is_new {
-                observation.staple_bytes
-            } else {
-                first.status_bytes
-            }),
-            client_certificate,
-            client_hello_wire_bytes: client_hello.unwrap_or_default(),
-            server_flight_wire_bytes: server_flight.unwrap_or_default(),
-            tickets_seen: answered.map_or_else(TicketsSeen::default, Answered::tickets),
-            writes: server_flight.and_then(|bytes| lastbyte_probe::writes(connection, bytes)),
-            distrusted,
-            ..TlsSeen::default()
-        },
-        times: Times {
-            connect_ms: connection.connected().map_or(0.0, milliseconds),
-            handshake_ms: connection.finished().map_or(0.0, milliseconds),
-            first_byte_ms: first.first_byte.map(milliseconds),
-            last_byte_ms: first.last_byte.map(milliseconds),
-            server_ms: server_time,
-        },
-        response: first.response.as_ref().map(|response| ResponseSeen {
-            status: response.head.status,
-            wire_bytes: response.wire_bytes,
-            is_whole: response.is_whole,
-            location: response.head.location.clone(),
-            alt_svc: response.head.alt_svc.clone(),
-            ..ResponseSeen::left(response.first_record, answered)
-        }),
+        window,
+        path: path.map_or_else(PathReport::default, |path| path_of(path, probe)),
+        tls: tls(first),
+        times: times(first, rtt(probe)),
+        response: first
+            .response
+            .as_ref()
+            .map(|response| response_seen(response, first.answered.as_ref())),
         edges: Vec::new(),
         notes,
     }
 }
 
+/// What to mind, in lines.
+fn notes_of(target: &Target, first: &Seen, window: Option<Window>) -> Vec<String> {
+    let mut notes = Vec::new();
+    if !is_new(first) {
+        notes.push(
+            "it speaks no TLS 1.3: of its messages only the certificates are told, and no window"
+                .to_owned(),
+        );
+    }
+    notes.extend(first.problem.clone());
+    if window.is_some_and(|window| window.certainty == Certainty::Uncertain) {
+        notes.push(
+            "connections disagree about the window, or lost packets hide it: probe again"
+                .to_owned(),
+        );
+    }
+    if client_certificate(first) == Some(ClientCertificate::Required) {
+        notes.push(
+            "it wants a client's certificate, which a probe has none of: its window is told, and what it answers is not seen"
+                .to_owned(),
+        );
+    }
+    notes.extend(redirection(target, first));
+    notes
+}
+
+fn redirection(target: &Target, first: &Seen) -> Option<String> {
+    let head = &first.response.as_ref()?.head;
+    let location = head.location.as_ref()?;
+    if !(300..400).contains(&head.status) {
+        return None;
+    }
+    let is_elsewhere = !location.contains(&target.host.name);
+    Some(if is_elsewhere && !first.problems.is_empty() {
+        format!(
+            "it redirects to {location} under a chain that is not trusted here: a captive portal may answer in its place"
+        )
+    } else {
+        format!("it redirects to {location}: probe that for what users get")
+    })
+}
+
+/// About how fast the path is, or how fast at least, in Mbit/s.
+fn rates(path: PathSeen) -> [Option<f64>; 2] {
+    path.rate.map_or([None, None], RateSeen::megabits)
+}
+
+fn path_of(path: PathSeen, probe: &Probe) -> PathReport {
+    let made = probe.connections().iter();
+    let made = made.filter(|connection| connection.connected().is_some());
+    let [_, rate_at_least_mbit] = rates(path);
+    PathReport {
+        rtt_median_ms: milliseconds(path.rtt.median),
+        rtt_most_ms: milliseconds(path.rtt.most),
+        rate_at_least_mbit,
+        connections: made.count(),
+        segments: path.loss.segments,
+        out_of_order: path.loss.out_of_order,
+        retransmitted: path.loss.retransmitted,
+    }
+}
+
+fn tls(first: &Seen) -> TlsSeen {
+    let observation = &first.observation;
+    let bytes = |message| observation.bytes(message).unwrap_or_default();
+    let client_hello = observation.flights.first();
+    let server_flight = server_flight(first);
+    let problems: Vec<&str> = (first.problems.iter())
+        .map(|problem| problem.error_string())
+        .collect();
+    TlsSeen {
+        version: match first.version {
+            Some(SslVersion::TLS1_3) => "TLSv1.3".to_owned(),
+            Some(SslVersion::TLS1_2) => "TLSv1.2".to_owned(),
+            _ => String::new(),
+        },
+        cipher: first.cipher.clone(),
+        signature: observation.signature.map(|scheme| {
+            names::signature_scheme(scheme).map_or_else(|| format!("{scheme:#06x}"), str::to_owned)
+        }),
+        hello_retry: bytes(Message::HelloRetryRequest) > 0,
+        encrypted_extensions_bytes: observation
+            .bytes(Message::EncryptedExtensions)
+            .and_then(|bytes| u32::try_from(bytes).ok()),
+        certificate_bytes: bytes(Message::Certificate),
+        staple_bytes: Some(if is_new(first) {
+            observation.staple_bytes
+        } else {
+            first.status_bytes
+        }),
+        client_certificate: client_certificate(first),
+        client_hello_wire_bytes: client_hello.map_or(0, |flight| flight.wire_bytes),
+        server_flight_wire_bytes: server_flight.unwrap_or_default(),
+        tickets_seen: (first.answered.as_ref())
+            .map_or_else(TicketsSeen::default, Answered::tickets),
+        writes: server_flight.and_then(|bytes| lastbyte_probe::writes(&first.connection, bytes)),
+        distrusted: (!problems.is_empty()).then(|| problems.join("; ")),
+        ..TlsSeen::default()
+    }
+}
+
+/// Bytes of the server's handshake, with those of tickets that left with it; none without TLS 1.3.
+fn server_flight(first: &Seen) -> Option<usize> {
+    let of_handshake = first.answered.as_ref().map_or(0, Answered::of_handshake);
+    let mut flights = first.observation.flights.iter().rev();
+    flights
+        .find(|flight| flight.sender == Side::Server)
+        .map(|flight| flight.wire_bytes + of_handshake)
+        .filter(|_| is_new(first))
+}
+
+fn times(first: &Seen, rtt: Duration) -> Times {
+    let connection = &first.connection;
+    let finished = connection.finished();
+    let server = first.first_byte.zip(finished);
+    Times {
+        connect_ms: connection.connected().map_or(0.0, milliseconds),
+        handshake_ms: finished.map_or(0.0, milliseconds),
+        first_byte_ms: first.first_byte.map(milliseconds),
+        last_byte_ms: first.last_byte.map(milliseconds),
+        server_ms: server
+            .map(|(first, finished)| milliseconds(first.saturating_sub(finished + rtt))),
+    }
+}
+
+fn response_seen(response: &Response, answered: Option<&Answered>) -> ResponseSeen {
+    ResponseSeen {
+        status: response.head.status,
+        wire_bytes: response.wire_bytes,
+        is_whole: response.is_whole,
+        location: response.head.location.clone(),
+        alt_svc: response.head.alt_svc.clone(),
+        ..ResponseSeen::left(response.first_record, answered)
+    }
+}
 /// What became of a request for the client's certificate.
 fn client_certificate(seen: &Seen) -> Option<ClientCertificate> {
     seen.asks_for_certificate.then_some(())?;

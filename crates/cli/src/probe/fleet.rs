@@ -48,6 +48,18 @@ struct Line {
 }
 
 impl Line {
+    fn new(asked: &str, probed: Result<Document, String>) -> Line {
+        let (found, failed) = match probed {
+            Ok(document) => (Some(Box::new(document)), None),
+            Err(problem) => (None, Some(problem)),
+        };
+        Line {
+            asked: asked.to_owned(),
+            found,
+            failed,
+        }
+    }
+
     /// Reads one, whoever wrote it.
     fn read(bytes: &[u8]) -> Result<Line, String> {
         /// As it stands there, whatever it is.
@@ -137,18 +149,7 @@ impl Fleet {
                         let Some((asked, target)) = left.get(number) else {
                             break;
                         };
-                        let line = match probe(target, manners) {
-                            Ok(document) => Line {
-                                asked: asked.clone(),
-                                found: Some(Box::new(document)),
-                                failed: None,
-                            },
-                            Err(problem) => Line {
-                                asked: asked.clone(),
-                                found: None,
-                                failed: Some(problem),
-                            },
-                        };
+                        let line = Line::new(asked, probe(target, manners));
                         let kept = kept
                             .lock()
                             .unwrap_or_else(PoisonError::into_inner)
