@@ -6,7 +6,9 @@ use std::process::Command;
 
 use syn::buffer::{Cursor, TokenBuffer};
 use syn::visit::{self, Visit};
-use syn::{Attribute, Ident, Item, ItemMod, ItemUse, Macro, MetaList, UseTree};
+use syn::{
+    Attribute, Ident, ImplItem, Item, ItemMod, ItemUse, Macro, MetaList, TraitItem, UseTree,
+};
 
 /// A room, in the words of ARCHITECTURE.md's table.
 struct Room {
@@ -237,6 +239,8 @@ struct Module {
     paths: Vec<Vec<String>>,
     /// The modules that have files of their own.
     children: Vec<String>,
+    /// What it calls functions, types, traits, modules and constants.
+    names: Vec<String>,
 }
 
 /// The modules of a crate, as its code declares them.
@@ -250,6 +254,7 @@ fn modules(source: &Path) -> Modules {
             file,
             paths: Vec::new(),
             children: Vec::new(),
+            names: Vec::new(),
         };
         let text = fs::read_to_string(&module.file).unwrap();
         module.visit_file(&syn::parse_file(&text).unwrap());
@@ -269,12 +274,18 @@ fn modules(source: &Path) -> Modules {
 
 impl Visit<'_> for Module {
     fn visit_item(&mut self, item: &Item) {
-        let attributes = match item {
-            Item::Fn(item) => &item.attrs,
-            Item::Impl(item) => &item.attrs,
-            Item::Mod(item) => &item.attrs,
-            Item::Use(item) => &item.attrs,
-            _ => &Vec::new(),
+        let (attributes, name) = match item {
+            Item::Const(item) => (&item.attrs, Some(&item.ident)),
+            Item::Enum(item) => (&item.attrs, Some(&item.ident)),
+            Item::Fn(item) => (&item.attrs, Some(&item.sig.ident)),
+            Item::Impl(item) => (&item.attrs, None),
+            Item::Mod(item) => (&item.attrs, Some(&item.ident)),
+            Item::Static(item) => (&item.attrs, Some(&item.ident)),
+            Item::Struct(item) => (&item.attrs, Some(&item.ident)),
+            Item::Trait(item) => (&item.attrs, Some(&item.ident)),
+            Item::Type(item) => (&item.attrs, Some(&item.ident)),
+            Item::Use(item) => (&item.attrs, None),
+            _ => (&Vec::new(), None),
         };
         let is_test = |attribute: &Attribute| {
             attribute.path().is_ident("cfg")
@@ -283,8 +294,31 @@ impl Visit<'_> for Module {
                     .is_ok_and(|option| option == "test")
         };
         if !attributes.iter().any(is_test) {
+            self.names.extend(name.map(Ident::to_string));
             visit::visit_item(self, item);
         }
+    }
+
+    fn visit_impl_item(&mut self, item: &ImplItem) {
+        let name = match item {
+            ImplItem::Const(item) => Some(&item.ident),
+            ImplItem::Fn(item) => Some(&item.sig.ident),
+            ImplItem::Type(item) => Some(&item.ident),
+            _ => None,
+        };
+        self.names.extend(name.map(Ident::to_string));
+        visit::visit_impl_item(self, item);
+    }
+
+    fn visit_trait_item(&mut self, item: &TraitItem) {
+        let name = match item {
+            TraitItem::Const(item) => Some(&item.ident),
+            TraitItem::Fn(item) => Some(&item.sig.ident),
+            TraitItem::Type(item) => Some(&item.ident),
+            _ => None,
+        };
+        self.names.extend(name.map(Ident::to_string));
+        visit::visit_trait_item(self, item);
     }
 
     fn visit_item_mod(&mut self, item: &ItemMod) {
@@ -457,4 +491,47 @@ fn no_modules_need_each_other() {
     }
     assert!(circles.is_empty(), "{}", circles.join("\n"));
     assert!(edges_of_all > 300, "{edges_of_all} imports were seen");
+}
+
+/// Words that say how something came to be there, and not what it is.
+const VAGUE: [&str; 5] = ["told", "known", "said", "felt", "asked"];
+
+/// Names with such a word that have to be: there is none.
+const ALLOWED: [&str; 0] = [];
+
+/// The words of `a_name`, `A_NAME` or `AName`, in small letters.
+fn words(name: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut before = '_';
+    for c in name.chars() {
+        if c == '_' || c.is_uppercase() && before.is_lowercase() {
+            words.push(String::new());
+        }
+        let word = words.last_mut().unwrap();
+        word.extend(c.to_lowercase().filter(|c| *c != '_'));
+        before = c;
+    }
+    words
+}
+
+#[test]
+fn names_say_what_something_is() {
+    assert_eq!(words("is_told"), ["is", "told"]);
+    assert_eq!(words("MOST_TOLD"), ["most", "told"]);
+    assert_eq!(words("WhatIsTold"), ["what", "is", "told"]);
+    let mut seen = 0;
+    let mut vague = Vec::new();
+    for entry in fs::read_dir(root().join("crates")).unwrap() {
+        for module in modules(&entry.unwrap().path().join("src")).values() {
+            seen += module.names.len();
+            let names = module.names.iter().filter(|name| {
+                let is_vague = |word: &String| VAGUE.contains(&word.as_str());
+                words(name).iter().any(is_vague) && !ALLOWED.contains(&name.as_str())
+            });
+            vague.extend(names.map(|name| format!("{name} in {}", module.file.display())));
+        }
+    }
+    vague.sort();
+    assert!(vague.is_empty(), "{}", vague.join("\n"));
+    assert!(seen > 5_000, "{seen} names were seen");
 }
