@@ -56,10 +56,7 @@ fn archive(data: &[u8]) -> Vec<u8> {
     let program = pieces(data)
         .find(|(tag, _)| tag % 4 == 1)
         .map_or(&[][..], |(_, piece)| piece);
-    let digest: String = sha256(program)
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
+    let digest = hex::encode(sha256(program));
     let mut archive = Builder::new(Vec::new());
     for (tag, piece) in pieces(data).take(8) {
         let content = match tag % 4 {

@@ -89,11 +89,7 @@ impl Sealer {
     }
 
     fn key_log_line(&self, label: &str) -> String {
-        let secret: String = self
-            .secret
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
+        let secret = hex::encode(self.secret);
         format!("{label} {} {secret}", "00".repeat(32))
     }
 }

@@ -306,10 +306,7 @@ fn bind_takes_signed_updates_and_no_others() {
 /// Zone lines for a record of each size.
 fn zone() -> String {
     let line = |size: usize| {
-        let hex: String = content(size)
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
+        let hex = hex::encode(content(size));
         format!("r{size} TYPE65280 \\# {size} {hex}\n")
     };
     SIZES.map(line).concat()

@@ -214,10 +214,11 @@ mod tests {
     #[test]
     fn a_segment_with_its_checksum_adds_up_to_nothing() {
         // A SYN with an empty place for its checksum.
-        let mut packet = hex(
+        let mut packet = hex::decode(
             "4500003c1c4640004006203e7f0000017f000001c3500050000000010000000050027fff0000000000000000\
              00000000000000000000000000000000",
-        );
+        )
+        .unwrap();
         complete_checksums(&mut packet);
         // One's complement: all words of header, data and pseudo header add up to nothing.
         let mut sum = Sum::default();
@@ -225,12 +226,6 @@ mod tests {
         sum.add(&[0, 6, 0, 40]);
         sum.add(&packet[20..60]);
         assert_eq!(sum.finish(), 0);
-    }
-
-    fn hex(text: &str) -> Vec<u8> {
-        let digits: Vec<u32> = text.chars().filter_map(|c| c.to_digit(16)).collect();
-        let pairs = digits.chunks(2);
-        pairs.map(|pair| (pair[0] * 16 + pair[1]) as u8).collect()
     }
 
     proptest! {

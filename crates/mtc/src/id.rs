@@ -31,7 +31,7 @@ pub enum IdError {
     )]
     Pattern(String),
     /// The bytes are not those of numbers.
-    #[error("{} is no trust anchor identifier", Hex(.0))]
+    #[error("{} is no trust anchor identifier", hex::encode(.0))]
     Binary(Vec<u8>),
     /// It is empty or too long.
     #[error("a trust anchor identifier has 1 to {max} bytes, not {bytes}", max = TrustAnchorId::MAX_BYTES)]
@@ -39,14 +39,6 @@ pub enum IdError {
         /// As many as it has.
         bytes: usize,
     },
-}
-
-struct Hex<'a>(&'a [u8]);
-
-impl fmt::Display for Hex<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
-    }
 }
 
 impl TrustAnchorId {

@@ -244,7 +244,7 @@ impl KeyLog {
     /// The lines of the connection whose ClientHello has this random.
     #[must_use]
     pub fn of_client_random(&self, random: &[u8]) -> KeyLog {
-        let random: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
+        let random = hex::encode(random);
         let lines = self.0.lines();
         let own = lines.filter(|line| line.split(' ').nth(1) == Some(&random));
         let mut keys = KeyLog::default();
@@ -256,7 +256,7 @@ impl KeyLog {
         self.0.lines().find_map(|line| {
             let mut words = line.split(' ');
             (words.next() == Some(label)).then_some(())?;
-            decode_hex(words.nth(1)?)
+            hex::decode(words.nth(1)?).ok()
         })
     }
 }
@@ -266,18 +266,4 @@ impl fmt::Debug for KeyLog {
         let labels = self.0.lines().filter_map(|line| line.split(' ').next());
         f.debug_list().entries(labels).finish()
     }
-}
-
-fn decode_hex(text: &str) -> Option<Vec<u8>> {
-    let digits: Vec<u32> = text
-        .chars()
-        .map(|c| c.to_digit(16))
-        .collect::<Option<_>>()?;
-    digits
-        .chunks(2)
-        .map(|pair| match *pair {
-            [high, low] => u8::try_from(high * 16 + low).ok(),
-            _ => None,
-        })
-        .collect()
 }

@@ -4,6 +4,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use syn::buffer::{Cursor, TokenBuffer};
+use syn::visit::{self, Visit};
+use syn::{
+    Attribute, Ident, ImplItem, Item, ItemMod, ItemUse, Macro, MetaList, TraitItem, UseTree,
+};
+
 /// A room, in the words of ARCHITECTURE.md's table.
 struct Room {
     name: String,
@@ -49,62 +55,35 @@ fn short(room: &str) -> &str {
     room.strip_prefix("lastbyte-").unwrap_or(room)
 }
 
-/// The files of a room that are not tests.
-fn files(folder: &Path) -> Vec<PathBuf> {
-    let mut files = Vec::new();
-    for entry in fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        let name = path.file_stem().unwrap().to_str().unwrap();
-        if name.contains("test") || name.contains("fixtures") {
-            continue;
-        }
-        if path.is_dir() {
-            files.extend(self::files(&path))
-        } else {
-            files.push(path)
-        }
-    }
-    files
-}
-
 /// The modules of other crates that `lastbyte` has as its own, besides the crates themselves.
 const REEXPORTED: [(&str, &[&str]); 2] = [
     ("explain", &["geography", "plan", "search"]),
     ("results", &["reduce", "validate"]),
 ];
 
-/// What a room's code names of other rooms.
+/// What a room's code names of other rooms, each with a file that does.
 fn imports(room: &Room, rooms: &[Room]) -> BTreeMap<String, PathBuf> {
-    let is_module = room.name.contains("::");
-    let paths: Vec<(String, String)> = rooms
-        .iter()
-        .filter(|other| other.name != room.name)
-        .flat_map(|other| {
-            let name = short(&other.name);
-            let inside = REEXPORTED.iter().find(|(of, _)| *of == name);
-            let modules = [name]
-                .into_iter()
-                .chain(inside.iter().flat_map(|(_, all)| *all).copied());
-            let own = modules.map(|module| format!("crate::{module}::"));
-            let own = own.filter(|_| is_module);
-            let outside =
-                (!other.name.contains("::")).then(|| format!("{}::", other.name.replace('-', "_")));
-            let paths = own.chain(outside).map(|path| (name.to_owned(), path));
-            paths.collect::<Vec<_>>()
-        })
+    let (of, own) = room.name.split_once("::").unwrap_or((&room.name, ""));
+    let others = rooms.iter().filter(|other| other.name != room.name);
+    let others: Vec<(String, &str)> = others
+        .map(|other| (other.name.replace('-', "_"), short(&other.name)))
         .collect();
     let mut found = BTreeMap::new();
-    for file in files(&source(&room.name)) {
-        let text = fs::read_to_string(&file).unwrap();
-        // A crate's own name stands in its examples.
-        let code = text
-            .lines()
-            .filter(|line| !line.trim_start().starts_with("//"));
-        for line in code {
-            for (name, path) in &paths {
-                if line.contains(path.as_str()) {
-                    found.insert(name.clone(), file.clone());
+    for (place, module) in modules(&source(of)) {
+        if !own.is_empty() && place.first().is_none_or(|first| first != own) {
+            continue;
+        }
+        for path in &module.paths {
+            let names = |(code, name): &&(String, &str)| match path.as_slice() {
+                [first, inside, ..] if first == "crate" && !own.is_empty() => {
+                    let all = REEXPORTED.iter().find(|(of, _)| of == name);
+                    inside == name || all.is_some_and(|(_, all)| all.contains(&inside.as_str()))
                 }
+                [first, ..] => first == code,
+                [] => false,
+            };
+            if let Some((_, name)) = others.iter().find(names) {
+                found.insert((*name).to_owned(), module.file.clone());
             }
         }
     }
@@ -114,7 +93,7 @@ fn imports(room: &Room, rooms: &[Room]) -> BTreeMap<String, PathBuf> {
 #[test]
 fn rooms_use_what_architecture_says() {
     let rooms = rooms();
-    assert_eq!(rooms.len(), 25);
+    assert_eq!(rooms.len(), 23);
     for entry in fs::read_dir(root().join("crates")).unwrap() {
         let folder = entry.unwrap().path();
         let has = |room: &Room| source(&room.name).starts_with(&folder);
@@ -250,68 +229,161 @@ fn results_need_no_c_and_no_laboratory() {
     }
 }
 
-/// The modules of a crate, as paths such as `study/arm`, with the text that is their code.
+/// Modules as paths such as `study/arm`, and what is in the file of each.
+type Modules = BTreeMap<Vec<String>, Module>;
+
+/// A file of code, without what is compiled for tests alone.
+struct Module {
+    file: PathBuf,
+    /// All paths that `use` declarations, other code and macros name, each from its first segment.
+    paths: Vec<Vec<String>>,
+    /// The modules that have files of their own.
+    children: Vec<String>,
+    /// What it calls functions, types, traits, modules and constants.
+    names: Vec<String>,
+}
+
+/// The modules of a crate, as its code declares them.
 fn modules(source: &Path) -> Modules {
     let mut found = BTreeMap::new();
-    for file in files(source) {
-        let place = file.strip_prefix(source).unwrap().with_extension("");
-        let mut path: Vec<String> = (place.iter())
-            .map(|part| part.to_str().unwrap().to_owned())
-            .collect();
-        if matches!(path.last().unwrap().as_str(), "mod" | "lib" | "main") {
-            path.pop();
+    let roots = ["lib.rs", "main.rs"].map(|root| source.join(root));
+    let roots = roots.into_iter().filter(|root| root.exists());
+    let mut left: Vec<_> = roots.map(|root| (root, Vec::new())).collect();
+    while let Some((file, place)) = left.pop() {
+        let mut module = Module {
+            file,
+            paths: Vec::new(),
+            children: Vec::new(),
+            names: Vec::new(),
+        };
+        let text = fs::read_to_string(&module.file).unwrap();
+        module.visit_file(&syn::parse_file(&text).unwrap());
+        for child in &module.children {
+            let place: Vec<String> = place.iter().chain([child]).cloned().collect();
+            let path: PathBuf = [source]
+                .into_iter()
+                .chain(place.iter().map(Path::new))
+                .collect();
+            let files = [path.with_extension("rs"), path.join("mod.rs")];
+            left.push((files.into_iter().find(|file| file.exists()).unwrap(), place));
         }
-        let text = fs::read_to_string(&file).unwrap();
-        let (code, _tests) = text
-            .split_once("#[cfg(test)]\nmod tests {")
-            .unwrap_or((&text, ""));
-        let lines = code.lines().map(|line| line.split("//").next().unwrap());
-        found.insert(path, lines.collect::<Vec<_>>().join("\n"));
+        found.insert(place, module);
     }
     found
 }
 
-/// All paths that `use` declarations and other code name, each from its first segment.
-fn paths(code: &str) -> Vec<Vec<String>> {
-    let mut found = Vec::new();
-    let mut rest = code;
-    while let Some(at) = ["crate::", "super::"]
-        .iter()
-        .filter_map(|start| rest.find(start))
-        .min()
-    {
-        rest = &rest[at..];
-        let end = rest.find([';', '(', '<', '>', '!', ')', '?', '=', '&', '|', '"']);
-        let (path, after) = rest.split_at(end.unwrap_or(rest.len()).max(1));
-        expand(path, &[], &mut found);
-        rest = after;
+impl Visit<'_> for Module {
+    fn visit_item(&mut self, item: &Item) {
+        let (attributes, name) = match item {
+            Item::Const(item) => (&item.attrs, Some(&item.ident)),
+            Item::Enum(item) => (&item.attrs, Some(&item.ident)),
+            Item::Fn(item) => (&item.attrs, Some(&item.sig.ident)),
+            Item::Impl(item) => (&item.attrs, None),
+            Item::Mod(item) => (&item.attrs, Some(&item.ident)),
+            Item::Static(item) => (&item.attrs, Some(&item.ident)),
+            Item::Struct(item) => (&item.attrs, Some(&item.ident)),
+            Item::Trait(item) => (&item.attrs, Some(&item.ident)),
+            Item::Type(item) => (&item.attrs, Some(&item.ident)),
+            Item::Use(item) => (&item.attrs, None),
+            _ => (&Vec::new(), None),
+        };
+        let is_test = |attribute: &Attribute| {
+            attribute.path().is_ident("cfg")
+                && attribute
+                    .parse_args::<Ident>()
+                    .is_ok_and(|option| option == "test")
+        };
+        if !attributes.iter().any(is_test) {
+            self.names.extend(name.map(Ident::to_string));
+            visit::visit_item(self, item);
+        }
     }
-    found
+
+    fn visit_impl_item(&mut self, item: &ImplItem) {
+        let name = match item {
+            ImplItem::Const(item) => Some(&item.ident),
+            ImplItem::Fn(item) => Some(&item.sig.ident),
+            ImplItem::Type(item) => Some(&item.ident),
+            _ => None,
+        };
+        self.names.extend(name.map(Ident::to_string));
+        visit::visit_impl_item(self, item);
+    }
+
+    fn visit_trait_item(&mut self, item: &TraitItem) {
+        let name = match item {
+            TraitItem::Const(item) => Some(&item.ident),
+            TraitItem::Fn(item) => Some(&item.sig.ident),
+            TraitItem::Type(item) => Some(&item.ident),
+            _ => None,
+        };
+        self.names.extend(name.map(Ident::to_string));
+        visit::visit_trait_item(self, item);
+    }
+
+    fn visit_item_mod(&mut self, item: &ItemMod) {
+        if item.content.is_none() {
+            self.children.push(item.ident.to_string());
+        }
+        visit::visit_item_mod(self, item);
+    }
+
+    fn visit_item_use(&mut self, item: &ItemUse) {
+        self.expand(&item.tree, &[]);
+    }
+
+    fn visit_path(&mut self, path: &syn::Path) {
+        self.paths.push(
+            path.segments
+                .iter()
+                .map(|segment| segment.ident.to_string())
+                .collect(),
+        );
+        visit::visit_path(self, path);
+    }
+
+    fn visit_meta_list(&mut self, attribute: &MetaList) {
+        self.scan(TokenBuffer::new2(attribute.tokens.clone()).begin());
+    }
+
+    /// What it is given is code as a rule, whatever it makes of it.
+    fn visit_macro(&mut self, called: &Macro) {
+        self.visit_path(&called.path);
+        self.scan(TokenBuffer::new2(called.tokens.clone()).begin());
+    }
 }
 
-/// `a::{b, c::d}` are `a::b` and `a::c::d`.
-fn expand(path: &str, before: &[String], found: &mut Vec<Vec<String>>) {
-    let path = path.trim();
-    let (head, group) = path.split_once('{').unwrap_or((path, ""));
-    let segments = head.split("::").map(str::trim);
-    let segments = segments.filter(|segment| !segment.is_empty());
-    let all: Vec<String> = (before.iter().cloned())
-        .chain(segments.map(str::to_owned))
-        .collect();
-    if !path.contains('{') {
-        return found.push(all);
+impl Module {
+    /// `a::{b, c::d}` are `a::b` and `a::c::d`.
+    fn expand(&mut self, tree: &UseTree, before: &[String]) {
+        let with = |name: &Ident| [before, &[name.to_string()]].concat();
+        match tree {
+            UseTree::Path(path) => self.expand(&path.tree, &with(&path.ident)),
+            UseTree::Group(group) => group
+                .items
+                .iter()
+                .for_each(|tree| self.expand(tree, before)),
+            UseTree::Name(name) => self.paths.push(with(&name.ident)),
+            UseTree::Rename(renamed) => self.paths.push(with(&renamed.ident)),
+            UseTree::Glob(_) => self.paths.push(before.to_vec()),
+        }
     }
-    let mut depth = 0;
-    let mut start = 0;
-    for (at, c) in group.char_indices() {
-        match c {
-            '{' => depth += 1,
-            '}' | ',' if depth == 0 => {
-                expand(&group[start..at], &all, found);
-                start = at + 1;
+
+    /// The paths among tokens: names with two colons before each but the first.
+    fn scan(&mut self, mut rest: Cursor<'_>) {
+        let mut colons = 0;
+        while let Some((_, after)) = rest.token_tree() {
+            if let Some((name, _)) = rest.ident() {
+                match self.paths.last_mut().filter(|_| colons == 2) {
+                    Some(path) => path.push(name.to_string()),
+                    None => self.paths.push(vec![name.to_string()]),
+                }
+            } else if let Some((inside, ..)) = rest.any_group() {
+                self.scan(inside);
             }
-            '}' => depth -= 1,
-            _ => {}
+            let is_colon = rest.punct().is_some_and(|(mark, _)| mark.as_char() == ':');
+            colons = if is_colon { colons + 1 } else { 0 };
+            rest = after;
         }
     }
 }
@@ -338,14 +410,15 @@ fn resolve(path: &[String], module: &[String], modules: &Modules) -> Vec<String>
     place
 }
 
-type Modules = BTreeMap<Vec<String>, String>;
-
 /// Which modules each module's code names.
 fn needs(modules: &Modules) -> BTreeMap<&Vec<String>, BTreeSet<Vec<String>>> {
-    let all = modules.iter().map(|(module, code)| {
-        let others = paths(code).into_iter();
-        let others = others.map(|path| resolve(&path, module, modules));
-        (module, others.collect())
+    let all = modules.iter().map(|(place, module)| {
+        let others = module
+            .paths
+            .iter()
+            .filter(|path| matches!(path[0].as_str(), "crate" | "super"));
+        let others = others.map(|path| resolve(path, place, modules));
+        (place, others.collect())
     });
     all.collect()
 }
@@ -418,4 +491,47 @@ fn no_modules_need_each_other() {
     }
     assert!(circles.is_empty(), "{}", circles.join("\n"));
     assert!(edges_of_all > 300, "{edges_of_all} imports were seen");
+}
+
+/// Words that say how something came to be there, and not what it is.
+const VAGUE: [&str; 5] = ["told", "known", "said", "felt", "asked"];
+
+/// Names with such a word that have to be: there is none.
+const ALLOWED: [&str; 0] = [];
+
+/// The words of `a_name`, `A_NAME` or `AName`, in small letters.
+fn words(name: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut before = '_';
+    for c in name.chars() {
+        if c == '_' || c.is_uppercase() && before.is_lowercase() {
+            words.push(String::new());
+        }
+        let word = words.last_mut().unwrap();
+        word.extend(c.to_lowercase().filter(|c| *c != '_'));
+        before = c;
+    }
+    words
+}
+
+#[test]
+fn names_say_what_something_is() {
+    assert_eq!(words("is_told"), ["is", "told"]);
+    assert_eq!(words("MOST_TOLD"), ["most", "told"]);
+    assert_eq!(words("WhatIsTold"), ["what", "is", "told"]);
+    let mut seen = 0;
+    let mut vague = Vec::new();
+    for entry in fs::read_dir(root().join("crates")).unwrap() {
+        for module in modules(&entry.unwrap().path().join("src")).values() {
+            seen += module.names.len();
+            let names = module.names.iter().filter(|name| {
+                let is_vague = |word: &String| VAGUE.contains(&word.as_str());
+                words(name).iter().any(is_vague) && !ALLOWED.contains(&name.as_str())
+            });
+            vague.extend(names.map(|name| format!("{name} in {}", module.file.display())));
+        }
+    }
+    vague.sort();
+    assert!(vague.is_empty(), "{}", vague.join("\n"));
+    assert!(seen > 5_000, "{seen} names were seen");
 }

@@ -10,6 +10,5 @@ fn a_digest_is_over_all_that_is_sent() {
         .iter()
         .map(|certificate| certificate.to_der().unwrap());
     let hash = sha256(&der.collect::<Vec<_>>().concat());
-    let hex: Vec<String> = hash.iter().map(|byte| format!("{byte:02x}")).collect();
-    assert_eq!(chain.digest(), hex.concat());
+    assert_eq!(chain.digest(), hex::encode(hash));
 }

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use insta::assert_snapshot;
+use percent_encoding::percent_decode_str;
 use tempfile::TempDir;
 
 use super::command::commands;
@@ -293,6 +294,24 @@ fn files_are_drawings_slides_and_numbers() {
         files[2].csv.lines().count() > 300,
         "a distribution's quantiles"
     );
+}
+
+/// An unescaped `#` would end the link, and browsers drop line breaks.
+#[test]
+fn links_hold_the_numbers_that_files_have() {
+    let findings = described();
+    let page = page(&findings, None);
+    let links = page.split("href=\"data:text/csv;charset=utf-8,").skip(1);
+    let links: Vec<&str> = links.map(|rest| rest.split('"').next().unwrap()).collect();
+    let (files, _) = figures(&findings).unwrap();
+    let csv: Vec<&str> = files.iter().map(|file| file.csv.as_str()).collect();
+    assert_eq!(links.len(), csv.len());
+    for (link, csv) in links.into_iter().zip(csv) {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "-._~,%".contains(c);
+        assert!(link.chars().all(is_plain), "{link}");
+        let text = percent_decode_str(link).decode_utf8().unwrap();
+        assert_eq!(text, csv);
+    }
 }
 
 #[test]
