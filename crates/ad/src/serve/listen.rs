@@ -106,7 +106,7 @@ impl Listen {
     }
 
     /// Whether it could be opened, without that anybody can connect. What another process has is
-    /// not told: it may be the one that is to be replaced.
+    /// not reported: it may be the one that is to be replaced.
     ///
     /// # Errors
     ///
