@@ -695,6 +695,7 @@ fn a_line_break_in_a_name_is_told() {
         &["rtt", "--table", table][..],
         &["zeek", table],
         &["show", table],
+        &["explore", table],
     ] {
         let ended = run(&mut lastbyte(command.iter().copied()));
         assert_eq!(ended.stderr.lines().count(), 1, "{}", ended.stderr);
