@@ -628,6 +628,9 @@ fn what_is_supposed_is_what_is_measured() {
             let file = keep(&folder, probed.clone(), |document| {
                 document["response"]["wire_bytes"] = bytes.into();
                 document["response"]["first_record_wire_bytes"] = bytes.into();
+                // On a busy machine they can be seen to leave apart, which the laboratory's server does not.
+                let tls = document["tls"].as_object_mut().unwrap();
+                tls.remove("ticket_writes");
             });
             let asked = ["--from", &file, "--what-if", "ml-dsa-44"];
             let told = what_if(&file, &[]);
