@@ -50,9 +50,10 @@ impl Explain {
             let usual = [DEFAULT_BASELINE, DEFAULT_AGAINST].map(arguments::arm_or_chain);
             usual.map(|arm| arm.map(|arm| chains.of_usual(&arm)))
         };
-        let arms = match self.arms.is_empty() {
-            true => usual().into_iter().collect::<Result<_, _>>(),
-            false => Ok(self.arms.iter().map(|arm| chains.of(arm)).collect()),
+        let arms = if self.arms.is_empty() {
+            usual().into_iter().collect::<Result<_, _>>()
+        } else {
+            Ok(self.arms.iter().map(|arm| chains.of(arm)).collect())
         };
         let arms: Vec<Arm> = arms.map_err(Failure::usage)?;
         arguments::check_once(&arms)?;

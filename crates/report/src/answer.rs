@@ -386,16 +386,16 @@ struct Difference<'a> {
     interval: Interval<Percent>,
     before: Side<'a>,
     after: Side<'a>,
-    shown: Shown,
+    shown: Certainty,
 }
 
 /// What is known of a difference.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Shown {
+enum Certainty {
     /// It is one.
     Shown,
     /// It may be none.
-    NotShown,
+    Open,
     /// Connections are too few to say anything.
     Unknown,
 }
@@ -482,9 +482,9 @@ impl<'a> Differences<'a> {
                 before,
                 after,
                 shown: match shown {
-                    Some(shown) if shown.value.0.abs() >= LEAST_PERCENT => Shown::Shown,
-                    None if increase.interval.is_unknown() => Shown::Unknown,
-                    _ => Shown::NotShown,
+                    Some(shown) if shown.value.0.abs() >= LEAST_PERCENT => Certainty::Shown,
+                    None if increase.interval.is_unknown() => Certainty::Unknown,
+                    _ => Certainty::Open,
                 },
             });
         }
@@ -492,7 +492,7 @@ impl<'a> Differences<'a> {
         shown.retain(|index| {
             measured
                 .get(*index)
-                .is_some_and(|one| one.shown == Shown::Shown)
+                .is_some_and(|one| one.shown == Certainty::Shown)
         });
         let increase = |index: &usize| measured.get(*index).map_or(0.0, |one| one.increase.0);
         shown.sort_by(|a, b| increase(a).total_cmp(&increase(b)));
@@ -515,12 +515,17 @@ impl<'a> Differences<'a> {
 
     /// Whether connections are too few everywhere.
     fn are_unknown(&self) -> bool {
-        self.measured.iter().all(|one| one.shown == Shown::Unknown)
+        self.measured
+            .iter()
+            .all(|one| one.shown == Certainty::Unknown)
     }
 
     /// Where nothing was shown: by name where that is one place or two.
     fn elsewhere(&self) -> String {
-        let others = self.measured.iter().filter(|one| one.shown != Shown::Shown);
+        let others = self
+            .measured
+            .iter()
+            .filter(|one| one.shown != Certainty::Shown);
         let places: Vec<String> = others.map(|one| place(one.cell)).collect();
         match places.len() {
             0 => String::new(),
@@ -683,7 +688,7 @@ fn values<'d, 'a>(
 fn turned(turns: &[Turn<'_, '_>], experiment: &Experiment) -> String {
     let clauses = turns.iter().enumerate().map(|(index, turn)| {
         let mut shown = turn.differences.clone();
-        shown.retain(|one| one.shown == Shown::Shown);
+        shown.retain(|one| one.shown == Certainty::Shown);
         shown.sort_by(|a, b| a.increase.0.total_cmp(&b.increase.0));
         let Extent { size, because } = extent(&shown, experiment);
         let place = &turn.place;

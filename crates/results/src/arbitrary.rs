@@ -106,6 +106,7 @@ pub fn text() -> impl Strategy<Value = String> {
 /// Else property tests would not be about it.
 #[cfg(test)]
 #[test]
+#[allow(clippy::unwrap_used)]
 fn each_column_is_drawn() {
     use proptest::strategy::ValueTree;
     use proptest::test_runner::TestRunner;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use lastbyte_link::Side as End;
 use lastbyte_sizes::Message;
 
-use super::{Difference, Shown, Side, side_of};
+use super::{Certainty, Difference, Side, side_of};
 use crate::thresholds::{BYTES_TOLERANCE, BYTES_TOLERANCE_OF_RTT, ROUND_TRIP_TOLERANCE};
 use lastbyte_results::{ArmSummary, CellSummary, Contents, Interval, Metric, Percent, Percentile};
 use lastbyte_study::Parameter;
@@ -55,7 +55,7 @@ pub(crate) fn parts(
             },
             before: side(cell.baseline()?)?,
             after: side(arm)?,
-            shown: Shown::Shown,
+            shown: Certainty::Shown,
         })
     };
     let handshake = difference(Metric::Handshake)?;

@@ -3,7 +3,7 @@
 use lastbyte_link::Loss;
 
 use super::tail::metrics_of;
-use super::{Difference, Differences, Shown, place};
+use super::{Certainty, Difference, Differences, place};
 use crate::thresholds::WORTH_PART_OF_COST;
 use lastbyte_results::number::{interval, percent};
 use lastbyte_results::{CellSummary, Metric, Percent, Percentile, Summary};
@@ -74,14 +74,14 @@ pub(super) fn loss(summary: &Summary, label: &str, percentile: Percentile) -> Op
 
 fn then(lossy: &Difference<'_>, without: &Difference<'_>) -> Then {
     let (low, high) = match (lossy.shown, lossy.interval.low, lossy.interval.high) {
-        (Shown::Shown, Some(low), Some(high)) => (low.0, high.0),
+        (Certainty::Shown, Some(low), Some(high)) => (low.0, high.0),
         _ => return Then::Hidden,
     };
     let own = without.increase.0;
     let near = WORTH_PART_OF_COST * own.abs();
     match lossy.increase.0 > own + near {
         true if low > own.max(0.0) => Then::More,
-        _ if without.shown == Shown::Shown && (low - near..=high + near).contains(&own) => {
+        _ if without.shown == Certainty::Shown && (low - near..=high + near).contains(&own) => {
             Then::AsMuch
         }
         _ => Then::Other,
@@ -101,8 +101,8 @@ fn cost_clause(pairs: &[(&Difference<'_>, &Difference<'_>, Then)]) -> String {
     let of = |wanted: fn(&Then) -> bool| pairs.iter().filter(move |(_, _, then)| wanted(then));
     let more = of(|then| matches!(then, Then::More)).map(|(lossy, without, _)| {
         let without = match without.shown {
-            Shown::Shown => format!(" and not {}", signed(without.increase)),
-            Shown::NotShown | Shown::Unknown => String::new(),
+            Certainty::Shown => format!(" and not {}", signed(without.increase)),
+            Certainty::Open | Certainty::Unknown => String::new(),
         };
         format!(
             "at {} ({} {}{without})",

@@ -1,6 +1,6 @@
 //! What the slowest connections wait, where that is another finding than the median.
 
-use super::{Difference, Differences, Shown, last, place};
+use super::{Certainty, Difference, Differences, last, place};
 use crate::text;
 use crate::thresholds::{NOTICEABLE_MS, WORTH_MORE};
 use lastbyte_results::number::{difference_digits, percent};
@@ -72,8 +72,8 @@ fn hidden(
         Some(all.measured.iter().map(|one| one.shown).collect::<Vec<_>>())
     };
     let (usual, latest_told) = (shown(representative)?, shown(latest)?);
-    let is_hidden =
-        usual.contains(&Shown::Shown) && latest_told.iter().all(|shown| *shown == Shown::NotShown);
+    let is_hidden = usual.contains(&Certainty::Shown)
+        && latest_told.iter().all(|shown| *shown == Certainty::Open);
     is_hidden.then(|| {
         format!(
             "At {latest}, no difference was shown in the {} where packets are lost or late: luck decides more there than {label} \
@@ -91,6 +91,6 @@ fn of_before(one: &Difference<'_>, increase: Percent) -> f64 {
 
 /// How much later it is for certain. `None` of what may be no later.
 fn certain_ms(one: &Difference<'_>) -> Option<f64> {
-    let low = one.interval.low.filter(|_| one.shown == Shown::Shown)?;
+    let low = one.interval.low.filter(|_| one.shown == Certainty::Shown)?;
     (low > Percent(0.0)).then(|| of_before(one, low))
 }
