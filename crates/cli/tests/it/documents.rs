@@ -5,10 +5,7 @@ use std::path::{Component, Path, PathBuf};
 
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
-fn root() -> PathBuf {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    root.canonicalize().unwrap()
-}
+use crate::common::repository::root;
 
 fn read(name: &str) -> String {
     fs::read_to_string(root().join(name)).unwrap()

@@ -1,17 +1,13 @@
 //! `lastbyte explore`: a page, or one line; and what the page says is what the program says.
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
 
 use lastbyte_explore::{CONNECTION, Question, answer, layout};
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::common::repository::root;
 use crate::common::{lastbyte, run};
-
-fn root() -> std::path::PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
 
 #[test]
 fn the_page_is_the_one_in_docs() {

@@ -10,15 +10,13 @@ use syn::{
     Attribute, Ident, ImplItem, Item, ItemMod, ItemUse, Macro, MetaList, TraitItem, UseTree,
 };
 
+use crate::common::repository::root;
+
 /// A room, in the words of ARCHITECTURE.md's table.
 struct Room {
     name: String,
     /// What it says that it uses.
     uses: BTreeSet<String>,
-}
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
 /// The rows of the table, from the top.

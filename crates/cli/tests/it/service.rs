@@ -23,6 +23,7 @@ use tempfile::TempDir;
 
 use crate::ad::{BODY, Files, NAME, PATIENCE, Program, SERVER, ZONE, fetch, greet, publish, serve};
 use crate::ad::{chain, serve_in_front_of};
+use crate::common::repository::root;
 use crate::common::{lastbyte, run};
 
 #[test]
@@ -396,7 +397,7 @@ const EXPOSURE: f64 = 1.5;
 #[test]
 fn units_of_systemd_are_right_and_hardened() {
     let folder = TempDir::new().unwrap();
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging/systemd");
+    let source = root().join("packaging/systemd");
     let program = env!("CARGO_BIN_EXE_lastbyte");
     let drop_in = "lastbyte-.service.d/hardened.conf";
     fs::create_dir(folder.path().join("lastbyte-.service.d")).unwrap();
@@ -437,7 +438,7 @@ fn units_of_systemd_are_right_and_hardened() {
 
 #[test]
 fn the_options_of_the_units_are_those_of_the_program() {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging/systemd");
+    let source = root().join("packaging/systemd");
     let settings = fs::read_to_string(source.join("ad.conf")).unwrap();
     let options = |name: &str| -> Vec<String> {
         let line = settings.lines().find_map(|line| line.strip_prefix(name));

@@ -4,47 +4,17 @@
 //! whatever lines are there. All of a document run in one folder, from the top. The virtual engine's kernel must be built.
 use std::env;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
+use crate::common::repository::{blocks, root};
 use crate::common::{Ended, run};
-use pulldown_cmark::{CodeBlockKind, Event, Parser, Tag, TagEnd};
 use tempfile::TempDir;
-
-/// A fenced block of a document.
-struct Block {
-    language: String,
-    text: String,
-}
 
 /// A command, and the lines that stand below it.
 struct Shown {
     command: String,
     lines: Vec<String>,
-}
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
-
-fn blocks(document: &str) -> Vec<Block> {
-    let mut blocks: Vec<Block> = Vec::new();
-    let mut is_inside = false;
-    for event in Parser::new(document) {
-        match event {
-            Event::Start(Tag::CodeBlock(CodeBlockKind::Fenced(language))) => {
-                is_inside = true;
-                blocks.push(Block {
-                    language: language.into_string(),
-                    text: String::new(),
-                });
-            }
-            Event::End(TagEnd::CodeBlock) => is_inside = false,
-            Event::Text(text) if is_inside => blocks.last_mut().unwrap().text.push_str(&text),
-            _ => {}
-        }
-    }
-    blocks
 }
 
 fn shown(document: &str) -> Vec<Shown> {

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use crate::common::repository::{Block, blocks, root};
 use crate::common::run;
 use lastbyte_ad::test_servers::isolate;
 use tempfile::TempDir;
@@ -14,18 +15,10 @@ const HEADING: &str = "## From nginx and BIND to a working front in ten commands
 /// What all of it may take on a busy machine, in seconds: each program gives up by itself before.
 const PATIENCE: &str = "300";
 
-/// A fenced block of the document.
-struct Block {
-    /// The line before it, which names a file that it is.
-    before: String,
-    language: String,
-    text: String,
-}
-
 #[test]
 fn ten_commands_lead_from_nginx_and_bind_to_a_working_front() {
     isolate();
-    let blocks = blocks();
+    let blocks = blocks(&section());
     let folder = TempDir::new().unwrap();
     for block in &blocks {
         let name = block.before.strip_prefix('`');
@@ -72,30 +65,8 @@ fn ten_commands_lead_from_nginx_and_bind_to_a_working_front() {
     assert!(!ended.stderr.contains("warning: "), "{ended:?}");
 }
 
-/// The blocks of the section, in their order.
-fn blocks() -> Vec<Block> {
-    let mut blocks = Vec::new();
-    let section = section();
-    let mut lines = section.lines();
-    let mut before = "";
-    while let Some(line) = lines.next() {
-        if let Some(language) = line.strip_prefix("```") {
-            let inside: Vec<&str> = lines.by_ref().take_while(|line| *line != "```").collect();
-            blocks.push(Block {
-                before: before.to_owned(),
-                language: language.to_owned(),
-                text: inside.join("\n") + "\n",
-            });
-        } else if !line.is_empty() {
-            before = line;
-        }
-    }
-    blocks
-}
-
 fn section() -> String {
-    let document = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/pqtls-ad.md");
-    let document = fs::read_to_string(document).unwrap();
+    let document = fs::read_to_string(root().join("docs/pqtls-ad.md")).unwrap();
     let (_, section) = document.split_once(HEADING).unwrap();
     section.split_once("\n## ").unwrap().0.to_owned()
 }

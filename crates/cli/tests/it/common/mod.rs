@@ -4,6 +4,8 @@
 //! be busy. What physics says is bounded from below; for the rest the fastest of several
 //! connections speaks.
 
+pub(crate) mod repository;
+
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
