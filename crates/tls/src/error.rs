@@ -57,6 +57,9 @@ pub enum TlsError {
     /// The configuration is one whose first connection succeeds or is the last one.
     #[error("this client has nothing else to try on a new connection")]
     NoRetry,
+    /// The implementation has no TLS without records.
+    #[error("this implementation has no TLS for QUIC")]
+    NoQuic,
     /// Early data needs a session that allows it, and comes first.
     #[error("no early data can be sent on this connection")]
     NoEarlyData,

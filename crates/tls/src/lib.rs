@@ -39,6 +39,8 @@ pub mod merkle_tree;
 pub mod observer;
 mod openssl;
 mod pairing;
+mod protection;
+mod quic;
 #[cfg(feature = "rustls")]
 mod rustls;
 #[cfg(feature = "s2n-tls")]
@@ -53,8 +55,12 @@ pub use crate::memory::{
     FailedHandshake, Handshake, StepTimes, first_attempt, handshake_between, handshake_in_memory,
     time_handshake,
 };
-pub use crate::openssl::{openssl_version, received_alert};
+pub use crate::openssl::{Randomness, openssl_version, received_alert};
 pub use crate::pairing::stack;
+pub use crate::protection::{
+    HeaderProtection, PacketProtection, PacketSecret, QUIC_V1, TAG_BYTES, retry_tag,
+};
+pub use crate::quic::{ALPN, Level, QuicOutput, QuicTls};
 pub use crate::stack::{Connection, KeyLog, Progress, Retry, Session, Stack};
 pub use crate::stacks::version;
 pub use lastbyte_sizes::framing::{MAX_EARLY_DATA, MAX_PLAINTEXT};

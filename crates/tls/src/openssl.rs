@@ -9,8 +9,8 @@ use lastbyte_pki::Chain;
 use lastbyte_providers::reason;
 use openssl::error::ErrorStack;
 use openssl::ssl::{
-    self, ErrorCode, Ssl, SslContext, SslContextBuilder, SslMethod, SslMode, SslRef, SslSession,
-    SslSessionCacheMode, SslStream, SslVerifyMode, SslVersion,
+    self, AlpnError, ErrorCode, Ssl, SslContext, SslContextBuilder, SslMethod, SslMode, SslRef,
+    SslSession, SslSessionCacheMode, SslStream, SslVerifyMode, SslVersion,
 };
 use openssl::x509::X509VerifyResult;
 use openssl::x509::store::X509StoreBuilder;
@@ -22,6 +22,7 @@ use pqtlsad::validate::Offer;
 
 use crate::ask::Ask;
 use crate::observer::Side;
+use crate::quic::{ALPN, QuicTls};
 use crate::stack::{ClientSide, Outgoing, Retry, ServerSide};
 use crate::stacks;
 use crate::{
@@ -33,10 +34,14 @@ mod credentials;
 mod elision;
 mod ffi;
 mod merkle_tree;
+mod quic;
+mod random;
 mod trust_anchors;
 
 use self::credentials::Credentials;
 use self::elision::NextTry;
+use self::quic::OpenSslQuic;
+pub use self::random::Randomness;
 
 const STACK: StackName = StackName::OpenSsl;
 
@@ -107,6 +112,21 @@ impl OpenSslClient {
         offer: Option<(&Offer, EndEntity)>,
         retry: Option<&Retry>,
     ) -> Result<OpenSslConnection, ErrorStack> {
+        let ssl = self.ssl(session, offer, retry)?;
+        // At most once.
+        let next_try = match (&self.elision, retry) {
+            (Some(elision), None) => Some(elision.next_try()),
+            _ => None,
+        };
+        OpenSslConnection::new(ssl, EarlyData::None, next_try)
+    }
+
+    fn ssl(
+        &self,
+        session: Option<&SessionDer>,
+        offer: Option<(&Offer, EndEntity)>,
+        retry: Option<&Retry>,
+    ) -> Result<Ssl, ErrorStack> {
         let mut ssl = Ssl::new(&self.context)?;
         ssl.set_hostname(&self.server_name)?;
         ssl.param_mut().set_host(&self.server_name)?;
@@ -123,22 +143,34 @@ impl OpenSslClient {
             merkle_tree::begin(&mut ssl)?;
         }
         ssl.set_connect_state();
-        // At most once.
-        let next_try = match (&self.elision, retry) {
-            (Some(elision), None) => Some(elision.next_try()),
-            _ => None,
-        };
-        OpenSslConnection::new(ssl, EarlyData::None, next_try)
+        Ok(ssl)
+    }
+}
+
+/// What a session is, where there is one to resume.
+fn session_der(session: Option<&Session>) -> Result<Option<&SessionDer>, TlsError> {
+    match session {
+        Some(session) => Ok(Some(session.get().ok_or(TlsError::NoSession)?)),
+        None => Ok(None),
     }
 }
 
 impl ClientSide for OpenSslClient {
     fn connect(&self, session: Option<&Session>) -> Result<Box<dyn Connection>, TlsError> {
-        let session = match session {
-            Some(session) => Some(session.get().ok_or(TlsError::NoSession)?),
-            None => None,
-        };
-        let connection = self.connection(session, None, None);
+        let connection = self.connection(session_der(session)?, None, None);
+        Ok(Box::new(connection.map_err(protocol)?))
+    }
+
+    fn connect_quic(
+        &self,
+        session: Option<&Session>,
+        parameters: &[u8],
+    ) -> Result<Box<dyn QuicTls>, TlsError> {
+        let ssl = self.ssl(session_der(session)?, None, None);
+        let connection = ssl.and_then(|mut ssl| {
+            ssl.set_alpn_protos(&alpn())?;
+            OpenSslQuic::new(ssl, parameters)
+        });
         Ok(Box::new(connection.map_err(protocol)?))
     }
 
@@ -174,13 +206,18 @@ impl OpenSslServer {
         })
     }
 
-    fn connection(&self, tickets: u8) -> Result<OpenSslConnection, ErrorStack> {
+    fn ssl(&self, tickets: u8) -> Result<Ssl, ErrorStack> {
         let mut ssl = Ssl::new(&self.context)?;
         ssl.set_num_tickets(tickets.into())?;
         if let Some(chosen) = &self.chosen {
             chosen.give(&mut ssl)?;
         }
         ssl.set_accept_state();
+        Ok(ssl)
+    }
+
+    fn connection(&self, tickets: u8) -> Result<OpenSslConnection, ErrorStack> {
+        let ssl = self.ssl(tickets)?;
         let early_data = match self.resumption {
             Resumption::EarlyData => EarlyData::Expected(VecDeque::new()),
             Resumption::Full | Resumption::Ticket => EarlyData::None,
@@ -193,6 +230,18 @@ impl ServerSide for OpenSslServer {
     fn accept(&self, tickets: u8) -> Result<Box<dyn Connection>, TlsError> {
         Ok(Box::new(self.connection(tickets).map_err(protocol)?))
     }
+
+    fn accept_quic(&self, tickets: u8, parameters: &[u8]) -> Result<Box<dyn QuicTls>, TlsError> {
+        let ssl = self.ssl(tickets);
+        let connection = ssl.and_then(|ssl| OpenSslQuic::new(ssl, parameters));
+        Ok(Box::new(connection.map_err(protocol)?))
+    }
+}
+
+/// [`ALPN`], as a ClientHello has it.
+fn alpn() -> Vec<u8> {
+    let length = u8::try_from(ALPN.len()).unwrap_or(u8::MAX);
+    [&[length], ALPN.as_bytes()].concat()
 }
 
 /// The version of the OpenSSL that is built in, such as `OpenSSL 3.6.3 …`.
@@ -297,6 +346,10 @@ fn server_context(
         trust(&mut context, chain, config)?;
         context.set_verify(SslVerifyMode::PEER | SslVerifyMode::FAIL_IF_NO_PEER_CERT);
     }
+    // Clients over QUIC alone offer any.
+    context.set_alpn_select_callback(|_, offered| {
+        openssl::ssl::select_next_proto(b"\x02h3", offered).ok_or(AlpnError::NOACK)
+    });
     // Without one, a server that asks for certificates resumes nothing.
     context
         .set_session_id_context(b"lastbyte")
@@ -559,6 +612,11 @@ fn failure(ssl: &SslRef, error: &ssl::Error) -> TlsError {
             },
         };
     };
+    failed(ssl, stack)
+}
+
+/// What OpenSSL's errors say.
+fn failed(ssl: &SslRef, stack: &ErrorStack) -> TlsError {
     if let Some(alert) = received_alert(stack) {
         return TlsError::Refused(alert);
     }

@@ -4,6 +4,7 @@ use std::sync::{Mutex, PoisonError};
 
 use pqtlsad::validate::Offer;
 
+use crate::quic::QuicTls;
 use crate::stack::{ClientSide, Retry, ServerSide};
 use crate::stacks::implementation;
 use crate::{Connection, Resumption, Session, Stack, TlsConfig, TlsError, handshake_between};
@@ -36,18 +37,18 @@ impl Pairing {
         })
     }
 
-    /// A client that offers a session which others may have offered as well.
-    fn connect_sharing(&self) -> Result<Box<dyn Connection>, TlsError> {
+    /// A client of `connect`, which offers a session that others may have offered as well.
+    fn sharing<T>(&self, connect: impl Fn(&Session) -> Result<T, TlsError>) -> Result<T, TlsError> {
         let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(shared) = shared.as_mut().filter(|shared| shared.uses < USES) {
             shared.uses += 1;
-            match self.client.connect(Some(&shared.session)) {
+            match connect(&shared.session) {
                 Err(TlsError::NoSession) => {}
                 client => return client,
             }
         }
         let session = self.session()?;
-        let client = self.client.connect(Some(&session));
+        let client = connect(&session);
         *shared = Some(SharedSession { session, uses: 1 });
         client
     }
@@ -67,7 +68,9 @@ impl Stack for Pairing {
     fn client(&self) -> Result<Box<dyn Connection>, TlsError> {
         match self.resumption {
             Resumption::Full => self.client.connect(None),
-            Resumption::Ticket | Resumption::EarlyData => self.connect_sharing(),
+            Resumption::Ticket | Resumption::EarlyData => {
+                self.sharing(|session| self.client.connect(Some(session)))
+            }
         }
     }
 
@@ -85,6 +88,20 @@ impl Stack for Pairing {
 
     fn server(&self) -> Result<Box<dyn Connection>, TlsError> {
         self.server.accept(self.tickets)
+    }
+
+    fn quic_client(&self, parameters: &[u8]) -> Result<Box<dyn QuicTls>, TlsError> {
+        let connect = |session: Option<&Session>| self.client.connect_quic(session, parameters);
+        match self.resumption {
+            Resumption::Full => connect(None),
+            Resumption::Ticket | Resumption::EarlyData => {
+                self.sharing(|session| connect(Some(session)))
+            }
+        }
+    }
+
+    fn quic_server(&self, parameters: &[u8]) -> Result<Box<dyn QuicTls>, TlsError> {
+        self.server.accept_quic(self.tickets, parameters)
     }
 
     fn session(&self) -> Result<Session, TlsError> {

@@ -10,6 +10,7 @@ use pqtlsad::client::Fallback;
 use pqtlsad::validate::Offer;
 
 use crate::TlsError;
+use crate::quic::QuicTls;
 
 /// Both sides of connections, configured.
 pub trait Stack: Send + Sync {
@@ -47,6 +48,22 @@ pub trait Stack: Send + Sync {
     /// A server that waits for a ClientHello.
     fn server(&self) -> Result<Box<dyn Connection>, TlsError>;
 
+    /// The TLS of a QUIC client with these transport parameters (RFC 9000, 18), which resumes a session where
+    /// [`client`](Stack::client) does.
+    ///
+    /// # Errors
+    /// [`TlsError::NoQuic`] of an implementation that has none without records.
+    fn quic_client(&self, parameters: &[u8]) -> Result<Box<dyn QuicTls>, TlsError> {
+        let _ = parameters;
+        Err(TlsError::NoQuic)
+    }
+
+    /// That of a server, likewise.
+    fn quic_server(&self, parameters: &[u8]) -> Result<Box<dyn QuicTls>, TlsError> {
+        let _ = parameters;
+        Err(TlsError::NoQuic)
+    }
+
     /// A session for [`resuming_client`](Stack::resuming_client), from a full handshake in memory
     /// after which the server sent a ticket.
     fn session(&self) -> Result<Session, TlsError> {
@@ -72,6 +89,16 @@ pub(crate) trait ClientSide: Send + Sync {
         Err(TlsError::NoRetry)
     }
 
+    /// As [`Stack::quic_client`]; offers to resume the session.
+    fn connect_quic(
+        &self,
+        session: Option<&Session>,
+        parameters: &[u8],
+    ) -> Result<Box<dyn QuicTls>, TlsError> {
+        let _ = (session, parameters);
+        Err(TlsError::NoQuic)
+    }
+
     /// Tickets that make a session which can be offered again and again.
     fn tickets_per_session(&self) -> u8 {
         1
@@ -82,6 +109,12 @@ pub(crate) trait ClientSide: Send + Sync {
 pub(crate) trait ServerSide: Send + Sync {
     /// A server that sends this many tickets after a handshake.
     fn accept(&self, tickets: u8) -> Result<Box<dyn Connection>, TlsError>;
+
+    /// As [`Stack::quic_server`].
+    fn accept_quic(&self, tickets: u8, parameters: &[u8]) -> Result<Box<dyn QuicTls>, TlsError> {
+        let _ = (tickets, parameters);
+        Err(TlsError::NoQuic)
+    }
 
     /// The most that it can send.
     fn max_tickets(&self) -> u8 {

@@ -1,11 +1,9 @@
 //! Records of one direction, and how they are opened.
 
 use lastbyte_sizes::framing::{MAX_PLAINTEXT, RECORD_HEADER};
-use openssl::kdf::{HkdfMode, hkdf};
-use openssl::md::Md;
-use openssl::symm::{Cipher, decrypt_aead};
 
 use super::cursor::Cursor;
+use crate::protection::{Aead, Purpose, Suite, TAG_BYTES};
 
 pub(super) const ALERT: u8 = 21;
 pub(super) const HANDSHAKE: u8 = 22;
@@ -46,51 +44,23 @@ pub(super) fn records(stream: &[u8]) -> impl Iterator<Item = Record<'_>> {
     })
 }
 
-/// What each of the cipher suites below appends to a record.
-const TAG_BYTES: usize = 16;
-
 /// Opens the records that one side protects with one traffic secret (RFC 8446, 5.2).
 pub(super) struct Opener {
-    cipher: Cipher,
-    key: Vec<u8>,
-    iv: [u8; 12],
+    aead: Aead,
     sequence: u64,
 }
 
 impl Opener {
     /// `None` when the cipher suite is unknown or the secret does not fit it.
     pub(super) fn new(cipher_suite: u16, secret: &[u8]) -> Option<Opener> {
-        let (cipher, digest) = match cipher_suite {
-            0x1301 => (Cipher::aes_128_gcm(), Md::sha256()),
-            0x1302 => (Cipher::aes_256_gcm(), Md::sha384()),
-            0x1303 => (Cipher::chacha20_poly1305(), Md::sha256()),
-            _ => return None,
-        };
-        (secret.len() == digest.size()).then_some(())?;
-        // HKDF-Expand-Label with an empty context (RFC 8446, 7.1 and 7.3).
-        let expand = |label: &[u8], out: &mut [u8]| {
-            let length = u16::try_from(out.len()).ok()?.to_be_bytes();
-            let label_length = u8::try_from(label.len()).ok()?;
-            let info = [&length, &[label_length][..], label, &[0]].concat();
-            hkdf(
-                digest,
-                secret,
-                None,
-                Some(&info),
-                HkdfMode::ExpandOnly,
-                None,
-                out,
-            )
-            .ok()
-        };
-        let mut key = vec![0; cipher.key_len()];
-        let mut iv = [0; 12];
-        expand(b"tls13 key", &mut key)?;
-        expand(b"tls13 iv", &mut iv)?;
+        Opener::with(cipher_suite, secret, Purpose::Open)
+    }
+
+    fn with(cipher_suite: u16, secret: &[u8], purpose: Purpose) -> Option<Opener> {
+        let suite = Suite::of(cipher_suite).filter(|suite| suite.fits(secret))?;
         Some(Opener {
-            cipher,
-            key,
-            iv,
+            // RFC 8446, 7.3.
+            aead: Aead::of_secret(suite, secret, ["key", "iv"], purpose)?,
             sequence: 0,
         })
     }
@@ -101,53 +71,32 @@ impl Opener {
         let (sealed, tag) = record
             .body
             .split_at_checked(record.body.len().checked_sub(TAG_BYTES)?)?;
-        let nonce = self.next_nonce();
-        let mut content = decrypt_aead(
-            self.cipher,
-            &self.key,
-            Some(&nonce),
-            record.header,
-            sealed,
-            tag,
-        )
-        .ok()?;
+        let mut content = sealed.to_vec();
+        (self.aead).open(self.sequence, record.header, &mut content, tag)?;
         self.sequence += 1;
         let end = content.iter().rposition(|byte| *byte != 0)?;
         let content_type = *content.get(end)?;
         content.truncate(end);
         Some((content_type, content))
     }
-
-    /// RFC 8446, 5.3.
-    fn next_nonce(&self) -> [u8; 12] {
-        let mut nonce = self.iv;
-        for (byte, sequence) in nonce.iter_mut().rev().zip(self.sequence.to_le_bytes()) {
-            *byte ^= sequence;
-        }
-        nonce
-    }
 }
 
 #[cfg(test)]
 impl Opener {
+    /// What makes the records that [`new`](Opener::new) opens.
+    pub(super) fn sealer(cipher_suite: u16, secret: &[u8]) -> Option<Opener> {
+        Opener::with(cipher_suite, secret, Purpose::Seal)
+    }
+
     /// The record that [`open`](Opener::open) opens next.
     pub(super) fn seal(&mut self, content_type: u8, content: &[u8], padding: usize) -> Vec<u8> {
-        let inner = [content, &[content_type], &vec![0; padding]].concat();
+        let mut inner = [content, &[content_type], &vec![0; padding]].concat();
         let length = u16::try_from(inner.len() + TAG_BYTES)
             .unwrap_or(u16::MAX)
             .to_be_bytes();
         let header = [APPLICATION_DATA, 3, 3, length[0], length[1]];
-        let mut tag = [0; TAG_BYTES];
-        let nonce = self.next_nonce();
-        let sealed = openssl::symm::encrypt_aead(
-            self.cipher,
-            &self.key,
-            Some(&nonce),
-            &header,
-            &inner,
-            &mut tag,
-        );
+        let tag = self.aead.seal(self.sequence, &header, &mut inner);
         self.sequence += 1;
-        [&header[..], &sealed.unwrap_or_default(), &tag].concat()
+        [&header[..], &inner, &tag.unwrap_or_default()].concat()
     }
 }

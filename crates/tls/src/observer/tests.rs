@@ -21,8 +21,8 @@ impl Script {
     fn new() -> Script {
         Script {
             observer: Observer::default(),
-            client: Opener::new(AES_128, &[1; 32]).unwrap(),
-            server: Opener::new(AES_128, &[2; 32]).unwrap(),
+            client: Opener::sealer(AES_128, &[1; 32]).unwrap(),
+            server: Opener::sealer(AES_128, &[2; 32]).unwrap(),
         }
     }
 
@@ -245,7 +245,7 @@ fn messages_have_their_places_on_the_wire_and_tickets_behind_them() {
         script.sealed(Side::Server, HANDSHAKE, fragment, 0);
     }
     let end = script.observer.server.len();
-    let mut tickets = Opener::new(AES_128, &[3; 32]).unwrap();
+    let mut tickets = Opener::sealer(AES_128, &[3; 32]).unwrap();
     let ticket = tickets.seal(HANDSHAKE, &message(4, &[0; 200]), 0);
     script.observer.sent(Side::Server, &ticket);
     let response = tickets.seal(APPLICATION_DATA, &[7; 50], 0);

@@ -1,6 +1,9 @@
 //! What the safe bindings lack.
 #![allow(unsafe_code)]
 
+pub(super) mod quic;
+pub(super) mod random;
+
 use std::ffi::{c_int, c_long};
 use std::ptr;
 

@@ -1,0 +1,424 @@
+//! One end of one connection.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, LazyLock};
+use std::time::{Duration, Instant};
+
+use bytes::BytesMut;
+use lastbyte_link::{Side, Time};
+use lastbyte_tls::{Alert, KeyLog, Stack, TlsError};
+use quinn_proto::congestion::{BbrConfig, ControllerFactory, CubicConfig, NewRenoConfig};
+use quinn_proto::{
+    ClientConfig, Connection, ConnectionError, ConnectionHandle, DatagramEvent, Dir, Endpoint,
+    EndpointConfig, Event, ReadError, ServerConfig, StreamId, TransportConfig, TransportErrorCode,
+    ValidationTokenConfig,
+};
+
+use crate::seeded::{self, ConnectionIds, Key, NoTime};
+use crate::session::Tls;
+
+/// How an end is set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// The UDP payload of its datagrams, in bytes: 1200 at least (RFC 9000, 14).
+    pub datagram: u16,
+    /// The initial congestion window, in bytes.
+    pub window: u64,
+    /// What moves it.
+    pub congestion: Congestion,
+    /// The round-trip time before one is measured, of which the pacer and the first timeouts come (RFC 9002, 6.2.2).
+    pub initial_rtt: Duration,
+    /// How long nothing may come before the connection is given up.
+    pub idle_timeout: Duration,
+}
+
+impl Settings {
+    /// The smallest datagrams that QUIC may have, as quinn's are at first.
+    pub const DATAGRAM: u16 = 1200;
+    /// Before one is measured (RFC 9002, 6.2.2).
+    pub const INITIAL_RTT: Duration = Duration::from_millis(333);
+
+    /// A window of so many datagrams of the smallest size.
+    pub fn with_window(datagrams: u32) -> Settings {
+        Settings {
+            datagram: Settings::DATAGRAM,
+            window: u64::from(datagrams) * u64::from(Settings::DATAGRAM),
+            congestion: Congestion::Cubic,
+            initial_rtt: Settings::INITIAL_RTT,
+            idle_timeout: Duration::from_secs(30),
+        }
+    }
+
+    fn transport(&self) -> TransportConfig {
+        let controller: Arc<dyn ControllerFactory + Send + Sync> = match self.congestion {
+            Congestion::Cubic => {
+                let mut cubic = CubicConfig::default();
+                cubic.initial_window(self.window);
+                Arc::new(cubic)
+            }
+            Congestion::NewReno => {
+                let mut reno = NewRenoConfig::default();
+                reno.initial_window(self.window);
+                Arc::new(reno)
+            }
+            Congestion::Bbr => {
+                let mut bbr = BbrConfig::default();
+                bbr.initial_window(self.window);
+                Arc::new(bbr)
+            }
+        };
+        let mut transport = TransportConfig::default();
+        transport
+            .congestion_controller_factory(controller)
+            // Datagrams that are larger than this would be others' than those that were asked for.
+            .mtu_discovery_config(None)
+            .initial_mtu(self.datagram)
+            .min_mtu(self.datagram)
+            .initial_rtt(self.initial_rtt)
+            .max_idle_timeout(self.idle_timeout.try_into().ok())
+            // One datagram at a time, and no bit that is drawn.
+            .enable_segmentation_offload(false)
+            .allow_spin(false);
+        transport
+    }
+}
+
+/// What moves the congestion window, as quinn has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Congestion {
+    /// RFC 9438.
+    Cubic,
+    /// RFC 9002, 7.
+    NewReno,
+    /// draft-ietf-ccwg-bbr.
+    Bbr,
+}
+
+/// One end of one connection. It owns no socket and reads no clock.
+///
+/// Whoever moves its datagrams calls [`receive`](End::receive) or [`on_time`](End::on_time), lets the application say
+/// what it has to, and takes datagrams by [`transmit`](End::transmit) until there are none; all of this at one `now`,
+/// which never goes back.
+pub struct End {
+    side: Side,
+    endpoint: Endpoint,
+    connection: Option<(ConnectionHandle, Connection)>,
+    tls: Tls,
+    is_established: bool,
+    ended: Option<Ended>,
+}
+
+/// A request and its response: a stream of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Request(StreamId);
+
+/// Why a connection is over.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Ended {
+    /// This end's TLS could not go on.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    /// The peer's transport said why, or this one's.
+    #[error("{0}")]
+    Transport(String),
+    /// Nothing came for too long.
+    #[error("nothing came any more")]
+    Idle,
+}
+
+/// An end can't begin.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum EndError {
+    /// TLS can't.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    /// The transport can't.
+    #[error("QUIC can't begin: {0}")]
+    Transport(String),
+}
+
+/// What an end has counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Packets that it deemed lost.
+    pub lost: u64,
+    /// The smoothed round-trip time.
+    pub rtt: Duration,
+    /// The congestion window, in bytes.
+    pub window: u64,
+}
+
+/// quinn's clock is the system's type, of which no time can be made but from another.
+static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+
+fn instant(time: Time) -> Instant {
+    // Room for what quinn subtracts.
+    *START + Duration::from_secs(3600) + Duration::from_nanos(time.0)
+}
+
+fn time(instant: Instant) -> Time {
+    let since = instant.saturating_duration_since(*START + Duration::from_secs(3600));
+    Time(u64::try_from(since.as_nanos()).unwrap_or(u64::MAX))
+}
+
+/// Where the ends are: nothing is sent there.
+const SERVER: ([u8; 4], u16) = ([10, 0, 0, 2], 443);
+const CLIENT: ([u8; 4], u16) = ([10, 0, 0, 1], 50_000);
+
+impl End {
+    /// A client that connects at `now`. Its name for the server is its stack's.
+    ///
+    /// # Errors
+    /// When nothing can be sent at all.
+    pub fn client(
+        stack: Arc<dyn Stack>,
+        settings: &Settings,
+        seed: u64,
+        now: Time,
+    ) -> Result<End, EndError> {
+        let tls = Tls::of(stack);
+        let mut config = ClientConfig::new(Arc::new(tls.clone()));
+        config.transport_config(Arc::new(settings.transport()));
+        let first = ConnectionIds::of_seed(!seed);
+        config.initial_dst_cid_provider(Arc::new(move || first.next()));
+        let mut end = End::new(Side::Client, tls, seed, None);
+        let connected = end
+            .endpoint
+            .connect(instant(now), config, SERVER.into(), "localhost");
+        let connected = connected.map_err(|error| EndError::Transport(error.to_string()))?;
+        end.connection = Some(connected);
+        match end.tls.error() {
+            Some(error) => Err(error.into()),
+            None => Ok(end),
+        }
+    }
+
+    /// A server that waits for a connection.
+    pub fn server(stack: Arc<dyn Stack>, settings: &Settings, seed: u64) -> End {
+        let tls = Tls::of(stack);
+        let mut config = ServerConfig::new(Arc::new(tls.clone()), Arc::new(Key));
+        config.transport_config(Arc::new(settings.transport()));
+        config.time_source(Arc::new(NoTime));
+        let mut tokens = ValidationTokenConfig::default();
+        tokens.sent(0);
+        config.validation_token_config(tokens);
+        End::new(Side::Server, tls, seed, Some(Arc::new(config)))
+    }
+
+    fn new(side: Side, tls: Tls, seed: u64, server: Option<Arc<ServerConfig>>) -> End {
+        let mut config = EndpointConfig::new(Arc::new(Key));
+        config
+            .rng_seed(Some(seeded::bytes(seed)))
+            .cid_generator(move || Box::new(ConnectionIds::of_seed(seed)))
+            // No version but the one, and no bit that is drawn.
+            .grease_quic_bit(false);
+        End {
+            side,
+            endpoint: Endpoint::new(Arc::new(config), server, true, None),
+            connection: None,
+            tls,
+            is_established: false,
+            ended: None,
+        }
+    }
+
+    /// Takes a datagram. Gives one that answers it outside of any connection, if there is such.
+    pub fn receive(&mut self, now: Time, datagram: &[u8]) -> Option<Vec<u8>> {
+        let peer: SocketAddr = match self.side {
+            Side::Client => SERVER.into(),
+            Side::Server => CLIENT.into(),
+        };
+        let mut answer = Vec::new();
+        let now = instant(now);
+        // quinn's NewReno takes no acknowledgement of what was sent at the very instant of its making, which is the
+        // whole first flight where time stands still: the connection began just before.
+        let just_before = now - Duration::from_nanos(1);
+        let first = self.connection.is_none();
+        let at = if first { just_before } else { now };
+        let datagram = BytesMut::from(datagram);
+        let event = (self.endpoint).handle(at, peer, None, None, datagram, &mut answer);
+        match (event?, &mut self.connection) {
+            (DatagramEvent::ConnectionEvent(_, event), Some((_, connection))) => {
+                connection.handle_event(event);
+                self.settle();
+                None
+            }
+            (DatagramEvent::NewConnection(incoming), None) => {
+                let accepted = (self.endpoint).accept(incoming, just_before, &mut answer, None);
+                match accepted {
+                    Ok(connection) => {
+                        self.connection = Some(connection);
+                        self.settle();
+                    }
+                    Err(error) => self.end(&error.cause),
+                }
+                Some(answer).filter(|answer| !answer.is_empty())
+            }
+            (DatagramEvent::NewConnection(incoming), Some(_)) => {
+                let _sent = self.endpoint.refuse(incoming, &mut answer);
+                Some(answer).filter(|answer| !answer.is_empty())
+            }
+            (DatagramEvent::Response(_), _) => Some(answer),
+            (DatagramEvent::ConnectionEvent(..), None) => None,
+        }
+    }
+
+    /// When [`on_time`](End::on_time) is due.
+    pub fn deadline(&mut self) -> Option<Time> {
+        let (_, connection) = self.connection.as_mut()?;
+        connection.poll_timeout().map(time)
+    }
+
+    /// Does what is due by `now`.
+    pub fn on_time(&mut self, now: Time) {
+        let Some((_, connection)) = &mut self.connection else {
+            return;
+        };
+        if connection
+            .poll_timeout()
+            .is_some_and(|due| due <= instant(now))
+        {
+            connection.handle_timeout(instant(now));
+            self.settle();
+        }
+    }
+
+    /// The next datagram that leaves now, in `out`. False when there is none.
+    pub fn transmit(&mut self, now: Time, out: &mut Vec<u8>) -> bool {
+        out.clear();
+        let Some((_, connection)) = &mut self.connection else {
+            return false;
+        };
+        let is_sent = connection.poll_transmit(instant(now), 1, out).is_some();
+        self.settle();
+        is_sent
+    }
+
+    /// Passes on what connection and endpoint have for each other, and notes what became of them.
+    fn settle(&mut self) {
+        let Some((handle, connection)) = &mut self.connection else {
+            return;
+        };
+        let mut lost = None;
+        loop {
+            if let Some(event) = connection.poll_endpoint_events() {
+                if let Some(event) = self.endpoint.handle_event(*handle, event) {
+                    connection.handle_event(event);
+                }
+            } else if let Some(event) = connection.poll() {
+                match event {
+                    Event::Connected => self.is_established = true,
+                    Event::ConnectionLost { reason } => lost = Some(reason),
+                    Event::HandshakeDataReady
+                    | Event::Stream(_)
+                    | Event::DatagramReceived
+                    | Event::DatagramsUnblocked => {}
+                }
+            } else {
+                break;
+            }
+        }
+        if let Some(reason) = lost {
+            self.end(&reason);
+        }
+    }
+
+    fn end(&mut self, reason: &ConnectionError) {
+        let ended = match (self.tls.error(), reason) {
+            (Some(error), _) => Ended::Tls(error),
+            (None, ConnectionError::ConnectionClosed(close)) => match alert(close.error_code) {
+                Some(alert) => Ended::Tls(TlsError::Refused(alert)),
+                None => Ended::Transport(reason.to_string()),
+            },
+            (None, ConnectionError::TimedOut) => Ended::Idle,
+            (None, reason) => Ended::Transport(reason.to_string()),
+        };
+        self.ended.get_or_insert(ended);
+    }
+
+    /// Whether its handshake is complete: a client's Finished is made, a server has verified it.
+    pub fn is_established(&self) -> bool {
+        self.is_established
+    }
+
+    /// Why the connection is over, if it is.
+    pub fn ended(&self) -> Option<&Ended> {
+        self.ended.as_ref()
+    }
+
+    /// The secrets so far.
+    pub fn key_log(&self) -> KeyLog {
+        self.tls.key_log()
+    }
+
+    /// A request of this client. None while the server allows no more.
+    pub fn open(&mut self) -> Option<Request> {
+        let (_, connection) = self.connection.as_mut()?;
+        connection.streams().open(Dir::Bi).map(Request)
+    }
+
+    /// The next request of the client that has come to this server.
+    pub fn accept(&mut self) -> Option<Request> {
+        let (_, connection) = self.connection.as_mut()?;
+        connection.streams().accept(Dir::Bi).map(Request)
+    }
+
+    /// Takes as much of `payload` as there is room for, and gives how much that is. The peer may have closed; then it
+    /// takes nothing.
+    pub fn write(&mut self, request: Request, payload: &[u8]) -> usize {
+        let Some((_, connection)) = &mut self.connection else {
+            return 0;
+        };
+        (connection.send_stream(request.0).write(payload)).unwrap_or_default()
+    }
+
+    /// Nothing more follows of this end.
+    pub fn finish(&mut self, request: Request) {
+        if let Some((_, connection)) = &mut self.connection {
+            // One that is closed is finished.
+            let _ = connection.send_stream(request.0).finish();
+        }
+    }
+
+    /// Bytes of the peer's payload that have come in order since the last call, and whether that was all.
+    pub fn read(&mut self, request: Request) -> (u64, bool) {
+        let Some((_, connection)) = &mut self.connection else {
+            return (0, false);
+        };
+        let mut stream = connection.recv_stream(request.0);
+        let Ok(mut chunks) = stream.read(true) else {
+            return (0, false);
+        };
+        let mut bytes = 0;
+        let is_all = loop {
+            match chunks.next(usize::MAX) {
+                Ok(Some(chunk)) => bytes += chunk.bytes.len() as u64,
+                Ok(None) => break true,
+                Err(ReadError::Blocked | ReadError::Reset(_)) => break false,
+            }
+        };
+        // What it lets the peer send now leaves with the next datagrams.
+        let _ = chunks.finalize();
+        (bytes, is_all)
+    }
+
+    /// What it has counted; none of an end that had no connection.
+    pub fn stats(&self) -> Option<Stats> {
+        let (_, connection) = self.connection.as_ref()?;
+        let path = connection.stats().path;
+        Some(Stats {
+            lost: path.lost_packets,
+            rtt: path.rtt,
+            window: path.cwnd,
+        })
+    }
+}
+
+/// The alert of TLS that a CONNECTION_CLOSE stands for (RFC 9001, 4.8).
+fn alert(code: TransportErrorCode) -> Option<Alert> {
+    let code = u64::from(code);
+    u8::try_from(code.checked_sub(0x100)?).ok().map(Alert)
+}
+
+#[cfg(test)]
+mod tests;
