@@ -223,8 +223,8 @@ impl Chains {
 impl Compare {
     pub(super) fn run(mut self, arguments: &[OsString]) -> Result<(), Failure> {
         self.network.load(&self.pages);
-        let chosen = engine::choose(self.engine)?;
         let arms = self.arms()?;
+        let chosen = engine::choose(self.engine, &arms)?;
         // Before the network is one of our own.
         own::fetch(&arms)?;
         if let Carrier::Live = chosen.engine {

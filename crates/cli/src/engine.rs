@@ -15,11 +15,12 @@ use super::progress::Bar;
 use super::{Failure, own};
 use lastbyte::kernel::{self, Kernel, KernelError};
 use lastbyte::lab::{
-    self, Engine, Inspection, LiveEngine, PreparedArm, Run, Runner, Shortcuts, VirtualEngine,
-    Watcher,
+    self, Engine, Inspection, LiveEngine, Model, PreparedArm, Run, Runner, Shortcuts,
+    VirtualEngine, Watcher,
 };
 use lastbyte::study::{
-    Connections, CpuTime, EngineChoice, EngineName, Experiment, Percentile, Study,
+    Arm, Connections, CpuTime, EngineChoice, EngineName, Experiment, Percentile, Study,
+    TransportName,
 };
 
 /// An engine, and why this one.
@@ -33,6 +34,8 @@ pub(super) struct Chosen {
 pub(super) enum Carrier {
     Live,
     Virtual(Box<Kernel>),
+    /// Of arms that take no kernel.
+    Model,
 }
 
 /// Takes an engine's name.
@@ -44,8 +47,24 @@ pub(super) fn names() -> ValueParser {
     .into()
 }
 
-/// The engine that is asked for. Left alone, the virtual one where it can be had.
-pub(super) fn choose(choice: EngineChoice) -> Result<Chosen, Failure> {
+/// The engine for these arms that is asked for. Left alone, the virtual one where it can be had.
+pub(super) fn choose<'a>(
+    choice: EngineChoice,
+    arms: impl IntoIterator<Item = &'a Arm>,
+) -> Result<Chosen, Failure> {
+    let mut arms = arms.into_iter().peekable();
+    let is_any = arms.peek().is_some();
+    if is_any
+        && choice != EngineChoice::Live
+        && arms.all(|arm| arm.transport == TransportName::Quic)
+    {
+        return Ok(Chosen {
+            engine: Carrier::Model,
+            reason: "no kernel, as all arms have transport=quic: both ends and the network are in this process, in virtual \
+                     time"
+                .to_owned(),
+        });
+    }
     match choice {
         EngineChoice::Live => Ok(Chosen {
             engine: Carrier::Live,
@@ -120,6 +139,14 @@ impl Carrier {
     ) -> Result<Box<dyn Engine>, Failure> {
         match self {
             Carrier::Live => Ok(Box::new(LiveEngine::new(lab::environment(arguments)))),
+            Carrier::Model => {
+                let cache = match calibrations {
+                    Some(folder) => folder.to_owned(),
+                    None => Store::default_dir().map_err(Failure::usage)?,
+                };
+                let environment = lab::environment(arguments);
+                Ok(Box::new(Model::new(environment, chains.clone(), cache)))
+            }
             Carrier::Virtual(kernel) => {
                 let engine = virtual_engine(kernel.clone(), arguments)?;
                 // Guests are given a link to it.

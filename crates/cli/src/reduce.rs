@@ -85,7 +85,7 @@ impl Command {
         let prepared = prepare_others(&experiment.arms, ready, &bar)?;
         let interrupt = interrupt().map_err(Failure::run)?;
         let cpu = self.cpu(&prepared, &interrupt)?;
-        let engine = engine::choose(EngineChoice::Virtual)?
+        let engine = engine::choose(EngineChoice::Virtual, &experiment.arms)?
             .engine
             .set_up(arguments, Shortcuts::default())?;
         let percentiles = percentiles();

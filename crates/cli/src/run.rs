@@ -272,7 +272,7 @@ impl Run {
 
     fn carrier(&self, study: &Study) -> Result<Carrier, Failure> {
         let choice = self.engine.unwrap_or(study.engine);
-        let Chosen { engine, reason } = choose(choice)?;
+        let Chosen { engine, reason } = choose(choice, arms(study))?;
         if choice == EngineChoice::Auto {
             tell(reason);
         }

@@ -7,6 +7,8 @@ use crate::{Cut, Records, Transfer, Unit, Writes};
 pub enum Transport {
     /// TLS records in a stream of TCP.
     Tcp(Tcp),
+    /// Messages in CRYPTO frames, and streams, in QUIC's packets (RFC 9000, RFC 9001).
+    Quic(Quic),
 }
 
 /// What was seen of TCP besides what it carries.
@@ -14,6 +16,13 @@ pub enum Transport {
 pub struct Tcp {
     /// Segments that the client's first flight takes; none if its MSS is not known.
     pub client_hello_segments: Option<u32>,
+}
+
+/// What was seen of QUIC besides what it carries.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Quic {
+    /// Datagrams that the client's first flight takes; none if that was not seen.
+    pub client_hello_datagrams: Option<u32>,
 }
 
 impl Default for Transport {
@@ -38,6 +47,15 @@ impl Transport {
     pub fn tcp(self) -> Option<Tcp> {
         match self {
             Transport::Tcp(tcp) => Some(tcp),
+            Transport::Quic(_) => None,
+        }
+    }
+
+    /// QUIC, if it is that.
+    pub fn quic(self) -> Option<Quic> {
+        match self {
+            Transport::Quic(quic) => Some(quic),
+            Transport::Tcp(_) => None,
         }
     }
 
@@ -46,7 +64,22 @@ impl Transport {
     pub fn framed(self, transfer: &Transfer) -> Framed {
         match self {
             Transport::Tcp(_) => in_records(transfer),
+            Transport::Quic(_) => in_frames(transfer),
         }
+    }
+}
+
+/// Payload as it is: frames and packets are for the walk to make, and no write ends a packet.
+fn in_frames(transfer: &Transfer) -> Framed {
+    let around = match transfer.cut {
+        Cut::Records(_) => 0,
+        Cut::Around(around) => around,
+    };
+    let bytes = transfer.payload + around;
+    Framed {
+        bytes,
+        first: bytes.min(1),
+        writes: Vec::new(),
     }
 }
 

@@ -138,7 +138,7 @@ fn connection(question: &Question) -> Vec<f64> {
     let window = first.map_or(path.server_initcwnd, |packet| packet.cwnd);
     let number = |bytes: Option<usize>| bytes.map_or(-1.0, |bytes| bytes as f64);
     let mut answer = vec![
-        ms(timeline.connect),
+        timeline.connect.map_or(-1.0, ms),
         ms(timeline.handshake),
         timeline.ttfb.map_or(-1.0, ms),
         ms(timeline.ttlb),

@@ -194,7 +194,8 @@ text {{ font: 13px -apple-system, BlinkMacSystemFont, "Segoe UI", "Noto Sans", H
     }
 
     fn ladder(&mut self, left: f64, arm: &str, timeline: &Timeline) {
-        let (connect, handshake, ttlb) = (timeline.connect, timeline.handshake, timeline.ttlb);
+        let connect = timeline.connect.unwrap_or_default();
+        let (handshake, ttlb) = (timeline.handshake, timeline.ttlb);
         self.0 += &format!("<g transform=\"translate({left} {TOP})\">\n");
         self.text("bold middle", (CLIENT + SERVER) / 2.0, -40.0, arm);
         self.text("grey middle", CLIENT, -15.0, "client");

@@ -73,10 +73,12 @@
 //!   (`icsk_ack.ato`): with a receive buffer of less than 48 KiB that the client sets, some percent of the last byte.
 
 mod edges;
+pub mod quic;
 mod tcp;
 mod timeline;
 
 pub use edges::{Around, around, largest};
+pub use quic::QuicPath;
 pub use tcp::{Flight, Packet, PacketKind};
 pub use timeline::{
     Buffers, Compute, Growth, Limit, Path, Reason, Timeline, timeline, trace, transfer,

@@ -179,13 +179,16 @@ fn assert_near(found: Duration, expected_ms: f64, tolerance: f64) {
 fn connecting_takes_a_round_trip_and_two_syns() {
     // 74 bytes take 592 ns.
     let timeline = timeline(&CLASSICAL, &limited(35, "1gbit", 10));
-    assert_eq!(timeline.connect, ms(35) + Duration::from_nanos(2 * 592));
+    assert_eq!(
+        timeline.connect,
+        Some(ms(35) + Duration::from_nanos(2 * 592))
+    );
 }
 
 #[test]
 fn a_classical_handshake_takes_two_round_trips() {
     let timeline = timeline(&CLASSICAL, &unlimited(35, 10));
-    assert_eq!(timeline.connect, ms(35));
+    assert_eq!(timeline.connect, Some(ms(35)));
     assert_eq!(timeline.handshake, ms(70));
     // Without a request.
     assert_eq!(timeline.ttfb, None);
@@ -259,7 +262,7 @@ fn computing_adds_up() {
         ..CLASSICAL
     };
     let timeline = timeline(&exchange, &unlimited(100, 10));
-    assert_eq!(timeline.connect, ms(100));
+    assert_eq!(timeline.connect, Some(ms(100)));
     assert_eq!(timeline.handshake, ms(207));
     assert_eq!(timeline.ttfb, Some(ms(315)));
 }
@@ -318,7 +321,7 @@ fn a_larger_handshake_can_save_the_response_a_round_trip() {
 #[test]
 fn plain_tcp_at_a_high_rate() {
     let timeline = transfer(8, 204_800, &limited(35, "1gbit", 20));
-    assert_eq!(timeline.handshake, timeline.connect);
+    assert_eq!(Some(timeline.handshake), timeline.connect);
     assert_eq!(server_flights(&timeline), [20, 40, 80, 2]);
     // Measured: 175 ms. Five round trips, and what had to be serialised:
     let nanos = 592 + 592 // SYN and SYN-ACK,
@@ -716,7 +719,7 @@ fn parts_of_no_bytes_are_left_out() {
     };
     let nothing = timeline(&Sizes::default(), &path);
     assert_eq!(
-        (nothing.connect, nothing.handshake, nothing.ttlb),
+        (nothing.connect.unwrap(), nothing.handshake, nothing.ttlb),
         (ms(10), ms(10), ms(10))
     );
     assert_eq!((nothing.ttfb, nothing.flights), (None, Vec::new()));
@@ -984,8 +987,8 @@ proptest! {
     #[test]
     fn a_timeline_is_in_order(exchange in any_exchange(), path in any_path()) {
         let timeline = timeline(&exchange, &path);
-        prop_assert!(timeline.connect >= path.link.rtt());
-        prop_assert!(timeline.handshake >= timeline.connect);
+        prop_assert!(timeline.connect >= Some(path.link.rtt()));
+        prop_assert!(Some(timeline.handshake) >= timeline.connect);
         prop_assert!(timeline.ttlb >= timeline.handshake);
         prop_assert_eq!(timeline.ttfb.is_some(), exchange.response > 0);
         prop_assert!(timeline.ttfb.is_none_or(|ttfb| ttfb <= timeline.ttlb));
@@ -1237,7 +1240,7 @@ fn a_syn_is_sent_again_after_a_second() {
     assert_eq!(at(999).limit, None);
     let limit = at(1000).limit.unwrap();
     assert_eq!((limit.until, limit.reason), (ms(1000), Reason::SynAgain));
-    assert_eq!(at(1000).modelled(at(1000).connect), Some(ms(1000)));
+    assert_eq!(at(1000).modelled(at(1000).connect.unwrap()), Some(ms(1000)));
 }
 
 fn at_rtt(rtt: u64, exchange: Sizes) -> Timeline {

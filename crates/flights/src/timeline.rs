@@ -3,11 +3,12 @@
 use std::fmt;
 use std::time::Duration;
 
-use lastbyte_exchange::{Exchange, Framed, HandshakeFlight, Requests, Transfer};
+use lastbyte_exchange::{Exchange, Framed, HandshakeFlight, Requests, Transfer, Transport};
 use lastbyte_link::Side::{Client, Server};
 use lastbyte_link::{Link, Side};
 use lastbyte_sizes::framing;
 
+use crate::quic::{self, QuicPath};
 use crate::tcp::{self, Begins, Flight, Follows, Memory, Message, Packet, SlowStart, Walk};
 
 /// Times that differ by less than this part are the same: half of what measurements may differ from
@@ -50,6 +51,8 @@ pub struct Path {
     pub client_receive_buffer: Option<usize>,
     /// How long the ends compute.
     pub compute: Compute,
+    /// What is QUIC's alone; windows are then in datagrams.
+    pub quic: QuicPath,
 }
 
 /// When a congestion window grows by what is acknowledged.
@@ -120,6 +123,7 @@ impl Default for Path {
             buffers: Buffers::LARGE,
             client_receive_buffer: None,
             compute: Compute::default(),
+            quic: QuicPath::default(),
         }
     }
 }
@@ -127,8 +131,8 @@ impl Default for Path {
 /// When things happen, counted from just before `connect()`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Timeline {
-    /// TCP is established at the client.
-    pub connect: Duration,
+    /// TCP is established at the client; none over QUIC.
+    pub connect: Option<Duration>,
     /// The client's Finished is written. Without TLS, the connect time.
     pub handshake: Duration,
     /// The first record of the response is there; without TLS, its first segment. Absent without a
@@ -171,17 +175,21 @@ pub enum Reason {
     ReadTogether,
     /// A client that has set its receive buffer has received several times as much.
     SmallBuffer,
+    /// QUIC's pacer and window make of a longer transfer, a rate limit or a second ClientHello what arithmetic does not
+    /// follow.
+    Paced,
 }
 
 impl Reason {
     /// All of them.
-    pub const ALL: [Reason; 6] = [
+    pub const ALL: [Reason; 7] = [
         Reason::SynAgain,
         Reason::LossProbe,
         Reason::SlowStartEnd,
         Reason::QueueOverflow,
         Reason::ReadTogether,
         Reason::SmallBuffer,
+        Reason::Paced,
     ];
 
     /// Whether packets are sent again for it.
@@ -189,7 +197,9 @@ impl Reason {
     pub fn sends_again(self) -> bool {
         match self {
             Reason::SynAgain | Reason::LossProbe | Reason::QueueOverflow => true,
-            Reason::SlowStartEnd | Reason::ReadTogether | Reason::SmallBuffer => false,
+            Reason::SlowStartEnd | Reason::ReadTogether | Reason::SmallBuffer | Reason::Paced => {
+                false
+            }
         }
     }
 
@@ -203,6 +213,7 @@ impl Reason {
             Reason::QueueOverflow => "queue-overflow",
             Reason::ReadTogether => "read-together",
             Reason::SmallBuffer => "small-buffer",
+            Reason::Paced => "paced",
         }
     }
 }
@@ -222,6 +233,9 @@ impl fmt::Display for Reason {
             }
             Reason::ReadTogether => {
                 "the link is so fast that segments are read many at once, and the receive buffer's window depends on how many"
+            }
+            Reason::Paced => {
+                "QUIC's pacer and window make of a longer transfer, or of a rate limit, what arithmetic does not follow"
             }
             Reason::SmallBuffer => {
                 "the client has received more than five times what it set its receive buffer to, whose window moves otherwise by then"
@@ -280,6 +294,9 @@ pub fn trace(exchange: &Exchange, path: &Path) -> (Timeline, Vec<Packet>) {
 }
 
 fn walked(exchange: &Exchange, path: &Path, memory: Memory) -> (Timeline, Vec<Packet>) {
+    if let Transport::Quic(_) = exchange.transport {
+        return (quic::timeline(exchange, path), Vec::new());
+    }
     let sent = Sent::of(exchange);
     let (messages, places) = sent.messages(&path.compute);
     let walk = tcp::walk(messages.clone(), path, memory, SlowStart::Endless);
@@ -300,7 +317,7 @@ fn walked(exchange: &Exchange, path: &Path, memory: Memory) -> (Timeline, Vec<Pa
         (client, server) = (sooner(client, of_client), sooner(server, of_server));
     }
     let timeline = Timeline {
-        connect: walk.connect,
+        connect: Some(walk.connect),
         handshake,
         ttfb,
         ttlb,
@@ -540,7 +557,7 @@ pub fn transfer(request: usize, response: usize, path: &Path) -> Timeline {
         SlowStart::Endless,
     );
     Timeline {
-        connect: walk.connect,
+        connect: Some(walk.connect),
         handshake: walk.connect,
         ttfb: (response > 0).then(|| walk.arrived(1, 1)),
         ttlb: walk.arrived(1, response),

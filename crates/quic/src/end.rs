@@ -269,18 +269,18 @@ impl End {
         connection.poll_timeout().map(time)
     }
 
-    /// Does what is due by `now`.
-    pub fn on_time(&mut self, now: Time) {
+    /// Does what is due by `now`. False where nothing was, so that it has nothing to send either.
+    pub fn on_time(&mut self, now: Time) -> bool {
         let Some((_, connection)) = &mut self.connection else {
-            return;
+            return false;
         };
-        if connection
-            .poll_timeout()
-            .is_some_and(|due| due <= instant(now))
-        {
+        let due = connection.poll_timeout();
+        let is_due = due.is_some_and(|due| due <= instant(now));
+        if is_due {
             connection.handle_timeout(instant(now));
             self.settle();
         }
+        is_due
     }
 
     /// The next datagram that leaves now, in `out`. False when there is none.

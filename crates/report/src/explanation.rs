@@ -476,7 +476,7 @@ fn document(explained: &Explanation) -> Value {
                 "until_ns": nanoseconds(limit.until),
                 "reason": reason.name(),
             })),
-            "connect_ns": nanoseconds(times.connect),
+            "connect_ns": times.connect.map(nanoseconds),
             "handshake_ns": modelled(times.handshake),
             "ttfb_ns": times.ttfb.and_then(modelled),
             "ttlb_ns": modelled(times.ttlb),

@@ -18,6 +18,7 @@ pub mod inside;
 mod json;
 mod junit;
 mod layout;
+pub mod lost;
 mod markdown;
 mod messages;
 pub mod planned;

@@ -19,6 +19,7 @@ mod gather;
 mod loaded;
 mod loads;
 mod look;
+mod lost;
 mod measurements;
 mod merged;
 mod modes;
@@ -57,12 +58,13 @@ pub use lastbyte_exchange::{
 };
 pub use lastbyte_sizes::Outcome as DeliveryOutcome;
 pub use lastbyte_study::row::{
-    Cause, Dns, EndStats, FailureKind, Lateness, Measurement, Outcome, PageLoad, Row, TcpStats,
-    Times, TransportStats,
+    Cause, Dns, EndStats, FailureKind, Lateness, Measurement, Outcome, PageLoad, QuicStats, Row,
+    TcpStats, Times, TransportStats,
 };
 pub use loaded::{Loaded, SeenConnection};
 pub use loads::{PAGES, block_name, loads_path, read_loads};
 pub use look::{Fault, Imprecision, Look, look};
+pub use lost::{Losses, Lost};
 pub use measurements::group_by;
 pub use measurements::{Group, Measurements, Missing, SampleTimes, baseline, groups};
 pub use merged::{SampleKey, write_rows};

@@ -18,7 +18,7 @@ use self::chain::{chain_in_usual_letters, group_in_usual_letters, parse_chain};
 pub use self::error::{ArmError, ArmProblem};
 pub use self::key::{Key, MOST_TICKETS};
 pub use self::settings::{NoKeys, Settings};
-use super::{Arm, ArmChain, Sessions};
+use super::{Arm, ArmChain, Sessions, TransportName};
 
 impl FromStr for Arm {
     type Err = ArmError;
@@ -228,6 +228,49 @@ impl Arm {
         }
     }
 
+    /// Whether all of it can be had over QUIC.
+    fn check_quic(&self) -> Result<(), ArmProblem> {
+        const OF_TCP: &str = "it is of records in a stream, and QUIC has neither: leave it out";
+        const NO_DNS: &str = "certificates come through DNS over TCP alone: leave it out";
+        const NO_RETRY: &str =
+            "its first connection may fail, and clients connect again over TCP alone: leave it out";
+        let refused = |key, why| Err(ArmProblem::NotOverQuic { key, why });
+        for key in ["record_size", "flush", "client_hello_split"] {
+            if self.says(key) {
+                return refused(key, OF_TCP);
+            }
+        }
+        if self.server.is_foreign() {
+            return refused(
+                "server",
+                "other people's servers are reached over TCP alone: leave it out",
+            );
+        }
+        for (key, stack) in [
+            ("stack", self.server_stack),
+            ("client_stack", self.client_stack),
+        ] {
+            if stack != StackName::OpenSsl {
+                return refused(
+                    key,
+                    "of the stacks, openssl has TLS without records: leave it out",
+                );
+            }
+        }
+        let (_, early_data) = self.sessions.shares();
+        if self.resumption == Resumption::EarlyData || early_data != Probability::ZERO {
+            return refused(
+                "resume",
+                "early data is sent over TCP alone: write resume=ticket",
+            );
+        }
+        match (self.delivery.asks_dns(), self.delivery.retries()) {
+            (true, _) => refused("delivery", NO_DNS),
+            (_, true) => refused("delivery", NO_RETRY),
+            (false, false) => Ok(()),
+        }
+    }
+
     fn written(&self) -> String {
         format!("{}/{}", self.group, self.settings)
     }
@@ -235,6 +278,9 @@ impl Arm {
     /// Whether all that it has can be had together.
     fn check(&self) -> Result<(), ArmProblem> {
         self.delivery.check_arm(self)?;
+        if self.transport == TransportName::Quic {
+            self.check_quic()?;
+        }
         let early_data = self.says("early_data");
         let resumes = matches!(self.sessions, Sessions::Share { resumes, .. } if resumes != Probability::ZERO);
         if early_data && !resumes {

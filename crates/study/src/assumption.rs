@@ -4,7 +4,7 @@
 use lastbyte_link::{Loss, counted};
 use lastbyte_sizes::RootDelivery;
 
-use super::{Arm, ArmChain, Cell, Parameter};
+use super::{Arm, ArmChain, Cell, Parameter, TransportName};
 
 /// What a server that writes its handshake in pieces needs more than one that writes it at once, in bytes at most: those that the
 /// last segments of nginx's writes are short of.
@@ -23,7 +23,7 @@ pub struct Assumption {
 
 /// All that an answer about this arm over these cells rests on.
 pub fn assumptions(arm: &Arm, cells: &[Cell]) -> Vec<Assumption> {
-    let all = of_chain(arm).into_iter().chain(of_network(cells));
+    let all = of_chain(arm).into_iter().chain(of_network(arm, cells));
     all.chain(of_ends(arm, cells)).collect()
 }
 
@@ -43,7 +43,14 @@ fn of_ends(arm: &Arm, cells: &[Cell]) -> Vec<Assumption> {
             "tickets=2 in the arm, where it is measured"
         },
     };
-    let writes = (!arm.server.is_foreign()).then(|| Assumption {
+    let is_quic = arm.transport == TransportName::Quic;
+    let quic = is_quic.then(|| Assumption {
+        subject: "QUIC",
+        value: "as quinn has it at both ends: other stacks pace and acknowledge otherwise"
+            .to_owned(),
+        changed_by: "nothing yet",
+    });
+    let writes = (!arm.server.is_foreign() && !is_quic).then(|| Assumption {
         subject: "writes",
         value: format!(
             "the handshake leaves in one write: nginx, which has several, needs another flight up to {},{:03} bytes \
@@ -77,7 +84,7 @@ fn of_ends(arm: &Arm, cells: &[Cell]) -> Vec<Assumption> {
                 .to_owned(),
         changed_by: "--cpu, --cpu-slowdown",
     });
-    let all = [Some(tickets), writes, Some(hello), computing];
+    let all = [Some(tickets), writes, quic, Some(hello), computing];
     all.into_iter().flatten().collect()
 }
 
@@ -139,7 +146,7 @@ fn of_chain(arm: &Arm) -> Vec<Assumption> {
     size.into_iter().chain(all).collect()
 }
 
-fn of_network(cells: &[Cell]) -> Vec<Assumption> {
+fn of_network(arm: &Arm, cells: &[Cell]) -> Vec<Assumption> {
     let all: Vec<&Cell> = cells.iter().collect();
     if all.is_empty() {
         return Vec::new();
@@ -175,7 +182,13 @@ fn of_network(cells: &[Cell]) -> Vec<Assumption> {
     let of_all = [
         Assumption {
             subject: "window",
-            value: format!("{} segments at first", of(Parameter::INITCWND)),
+            value: match arm.transport {
+                TransportName::Tcp => format!("{} segments at first", of(Parameter::INITCWND)),
+                TransportName::Quic => format!(
+                    "{} datagrams of 1200 bytes at first",
+                    of(Parameter::INITCWND)
+                ),
+            },
             changed_by: "--initcwnd",
         },
         Assumption {

@@ -34,28 +34,28 @@ pub struct Figure {
     pub beside: Vec<Beside>,
 }
 
-/// Gives all kinds of plots to a macro, a line each: its name, and the module of `lastbyte-report`'s `study::plot` that
-/// draws it.
+/// Gives all kinds of plots to a macro, a line each: its name, which of a figure's keys `x`, `percentiles` and `beside` it
+/// takes, and the module of `lastbyte-report`'s `study::plot` that draws it.
 #[macro_export]
 macro_rules! plots {
     ($make:ident) => {
         $make! {
             /// The increase of each arm over the baseline.
-            Increase = "increase" in increase;
+            Increase = "increase" takes ["x", "percentiles", "beside"] in increase;
             /// Percentiles of each arm.
-            Percentiles = "percentiles" in percentiles;
+            Percentiles = "percentiles" takes ["x", "percentiles"] in percentiles;
             /// Percentiles of many arms, a row for each.
-            Dots = "dots" in dots;
+            Dots = "dots" takes ["x", "percentiles"] in dots;
             /// The distribution function of each arm.
-            Cdf = "cdf" in cdf;
+            Cdf = "cdf" takes [] in cdf;
             /// The numbers themselves.
-            Table = "table" in table;
+            Table = "table" takes ["percentiles"] in table;
         }
     };
 }
 
 macro_rules! name_plots {
-    ($($(#[doc = $doc:literal])+ $plot:ident = $name:literal in $module:ident;)+) => {
+    ($($(#[doc = $doc:literal])+ $plot:ident = $name:literal takes $takes:tt in $module:ident;)+) => {
         /// What a figure draws.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Plot {
@@ -71,6 +71,23 @@ macro_rules! name_plots {
                     $(Plot::$plot => concat!($($doc),+).trim(),)+
                 }
             }
+
+            /// Which of the keys that not all plots have it takes.
+            pub fn takes(self) -> &'static [&'static str] {
+                match self {
+                    $(Plot::$plot => &$takes,)+
+                }
+            }
+
+            /// As a figure has it.
+            pub(crate) fn written(self) -> &'static str {
+                match self {
+                    $(Plot::$plot => concat!("plot = \"", $name, "\""),)+
+                }
+            }
+
+            /// The keys of figures that not all plots have.
+            pub(crate) const SOME: [&'static str; 3] = ["x", "percentiles", "beside"];
         }
     };
 }

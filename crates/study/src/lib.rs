@@ -70,7 +70,9 @@ pub use question::{Direction, Distance};
 pub use quoted::quoted;
 pub use search::{PublishedEdges, Search};
 pub use server::Server;
-pub use settings::{Congestion, CpuTime, Emulation, EngineChoice, EngineName, Gso, Leads, Preset};
+pub use settings::{
+    Congestion, CpuTime, Emulation, EngineChoice, EngineName, Gso, Leads, Preset, TransportName,
+};
 pub use value::{HostsError, PageError, ParameterError, SizeError, ValueError};
 
 use std::path::PathBuf;
@@ -120,6 +122,8 @@ pub struct Arm {
     pub delivery: Delivery,
     /// Whose server it is.
     pub server: Server,
+    /// What carries its connections.
+    pub transport: TransportName,
 }
 
 impl Arm {
@@ -144,6 +148,7 @@ impl Arm {
             client_hello_split: None,
             delivery: Delivery::Full,
             server: Server::default(),
+            transport: TransportName::default(),
         }
     }
 }

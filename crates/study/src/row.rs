@@ -94,6 +94,10 @@ pub enum FailureKind {
     Response,
     /// No buffer holds a record of this size.
     RecordTooLarge,
+    /// Nothing came for as long as QUIC waits.
+    Idle,
+    /// The transport could not go on.
+    Transport,
 }
 
 named!(FailureKind, {
@@ -108,6 +112,8 @@ named!(FailureKind, {
     TooMuchData => "too-much-data",
     Response => "response",
     RecordTooLarge => "record-too-large",
+    Idle => "idle",
+    Transport => "transport",
 });
 
 impl Cause {
@@ -144,7 +150,7 @@ impl fmt::Display for Cause {
 /// Times of one connection, from just before `connect()`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Times {
-    /// To TCP established.
+    /// To TCP established; absent over QUIC, which has no handshake of its own before TLS's.
     pub connect: Option<Duration>,
     /// To the client's Finished written.
     pub handshake: Option<Duration>,
@@ -184,8 +190,7 @@ impl Row {
 
     /// The server's TCP at the end, if it had a connection that is ours.
     pub fn server_tcp(&self) -> Option<TcpStats> {
-        let TransportStats::Tcp { server, .. } = self.transport;
-        server
+        self.transport.tcp()[1]
     }
 }
 
@@ -243,6 +248,13 @@ pub enum TransportStats {
         /// The server's.
         server: Option<TcpStats>,
     },
+    /// QUIC's, likewise.
+    Quic {
+        /// The client's.
+        client: Option<QuicStats>,
+        /// The server's.
+        server: Option<QuicStats>,
+    },
 }
 
 /// What the transport counted at one end.
@@ -264,10 +276,25 @@ impl TransportStats {
         }
     }
 
+    /// TCP's, the client's first; none of an end that had no connection of TCP.
+    pub fn tcp(&self) -> [Option<TcpStats>; 2] {
+        match self {
+            TransportStats::Tcp { client, server } => [*client, *server],
+            TransportStats::Quic { .. } => [None; 2],
+        }
+    }
+
+    /// QUIC's, likewise.
+    pub fn quic(&self) -> [Option<QuicStats>; 2] {
+        match self {
+            TransportStats::Quic { client, server } => [*client, *server],
+            TransportStats::Tcp { .. } => [None; 2],
+        }
+    }
+
     /// The client's TCP, if it had a connection.
     pub fn client_tcp(&self) -> Option<TcpStats> {
-        let TransportStats::Tcp { client, .. } = self;
-        *client
+        self.tcp()[0]
     }
 }
 
@@ -300,6 +327,28 @@ pub struct TcpStats {
     pub segments_out: u32,
     /// `tcpi_segs_in`.
     pub segments_in: u32,
+}
+
+/// What QUIC did at one end, by the datagrams on its link and by what it tells itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QuicStats {
+    /// UDP datagrams that it sent.
+    pub datagrams: u32,
+    /// Their payload, in bytes.
+    pub udp_bytes: u32,
+    /// Packets that it deemed lost.
+    pub lost: u32,
+    /// The smoothed round-trip time.
+    pub rtt: Duration,
+    /// The congestion window at the end, in bytes.
+    pub cwnd_bytes: u32,
+    /// Payload of the datagrams that it had sent before it knew the peer's address: all that a server sends before the
+    /// client's first Handshake packet comes (RFC 9000, 8.1). None of a client, which asks for nothing without one.
+    pub unvalidated_bytes: Option<u32>,
+    /// Payload of the datagrams that had come by then: three times that is the credit.
+    pub credited_bytes: Option<u32>,
+    /// How long it had no credit left, and sent at once when it got some.
+    pub blocked_by_credit: Option<Duration>,
 }
 
 /// What the engine itself added to a connection.

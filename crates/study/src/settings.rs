@@ -23,6 +23,18 @@ named!(Congestion, "congestion control", {
     Bbr => "bbr",
 });
 
+/// What carries an arm's connections.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum TransportName {
+    /// TLS records in a stream of TCP.
+    #[default]
+    Tcp,
+    /// QUIC, which has TLS's messages in frames of its own (RFC 9001).
+    Quic,
+}
+
+named!(TransportName, "transport", { Tcp => "tcp", Quic => "quic" });
+
 /// Whether the link sees TCP's super-packets (generic segmentation offload).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Gso {

@@ -10,6 +10,7 @@
 
 mod cursor;
 mod message;
+pub mod quic;
 mod record;
 
 use std::borrow::Cow;

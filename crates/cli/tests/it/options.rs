@@ -1,5 +1,6 @@
 //! What an arm and a cell can ask for besides a group, a chain and a response: end to end, over a real
 //! network stack.
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -211,8 +212,8 @@ fn the_command_line_has_it_all() {
 /// A server that is replaced by another one, with other keys for tickets, or a client whose session is
 /// a stranger's.
 struct Replaced {
-    clients: Box<dyn Stack>,
-    servers: Box<dyn Stack>,
+    clients: Arc<dyn Stack>,
+    servers: Arc<dyn Stack>,
     replaced: AtomicU32,
 }
 
@@ -249,7 +250,7 @@ fn what_a_server_refuses_is_told_and_costs_what_it_costs() {
         let [clients, servers] = [(); 2].map(|()| prepare(&name));
         let arm = clients.arm.clone();
         let prepared = PreparedArm {
-            stack: Box::new(Replaced {
+            stack: Arc::new(Replaced {
                 clients: clients.stack,
                 servers: servers.stack,
                 replaced: AtomicU32::new(0),
@@ -279,7 +280,7 @@ fn what_a_server_refuses_is_told_and_costs_what_it_costs() {
 /// The reasons with which all connections of clients of one configuration fail at servers of another.
 fn failures(clients: PreparedArm, servers: PreparedArm) -> Vec<String> {
     let prepared = PreparedArm {
-        stack: Box::new(Replaced {
+        stack: Arc::new(Replaced {
             clients: clients.stack,
             servers: servers.stack,
             replaced: AtomicU32::new(0),
@@ -308,7 +309,7 @@ fn with_client_chain(chain: Option<&Chain>) -> PreparedArm {
         ..TlsConfig::new(arm.arm.group, &arm.chain)
     };
     PreparedArm {
-        stack: stack(&config).unwrap(),
+        stack: stack(&config).unwrap().into(),
         ..arm
     }
 }

@@ -1,4 +1,5 @@
 //! Peers that misbehave: each makes a row with its reason, and spoils no other.
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -131,7 +132,7 @@ fn half_fail(fault: Fault, reason: &str) -> Vec<Row> {
 /// Measures six connections, every second of which meets the fault, and gives those.
 fn half(fault: Fault) -> Vec<Row> {
     let mut prepared = prepare(ARM);
-    prepared.stack = Box::new(Faulty {
+    prepared.stack = Arc::new(Faulty {
         stack: prepared.stack,
         fault,
         connections: AtomicUsize::new(0),
@@ -157,7 +158,7 @@ fn link() -> Link {
 
 /// A stack every second connection of which has a fault.
 struct Faulty {
-    stack: Box<dyn Stack>,
+    stack: Arc<dyn Stack>,
     fault: Fault,
     connections: AtomicUsize,
 }
@@ -295,7 +296,7 @@ fn chains_that_a_client_must_refuse() {
         let mut prepared = prepare(ARM);
         prepared.chain = make().unwrap();
         let config = TlsConfig::new(prepared.arm.group, &prepared.chain);
-        prepared.stack = stack(&config).unwrap();
+        prepared.stack = stack(&config).unwrap().into();
         let run = measure(prepared, cell(link(), Bytes(0)), 2, TIMEOUT);
         let rows: Vec<_> = run.samples.iter().flat_map(|sample| &sample.rows).collect();
         assert_eq!(rows.len(), 2);

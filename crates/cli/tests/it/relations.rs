@@ -356,7 +356,7 @@ fn arithmetic(answer: &Answer, row: &Row) -> (Times, Option<Reason>) {
         None => None,
     };
     let times = Times {
-        connect: time(Some(timeline.connect), row.times.connect),
+        connect: time(timeline.connect, row.times.connect),
         handshake: time(Some(timeline.handshake), row.times.handshake),
         ttfb: time(timeline.ttfb, row.times.ttfb),
         ttlb: time(Some(timeline.ttlb), row.times.ttlb),
@@ -551,7 +551,9 @@ fn assert_idle(test: &str, arms: Values, choices: &[Choices], all: &[Idle]) {
         let answers_of_arm = answers.iter_mut().flatten();
         for row in answers_of_arm.flat_map(|answer| &mut answer.sample.rows) {
             // Where a window is idle, it is still told.
-            let TransportStats::Tcp { client, server } = &mut row.transport;
+            let TransportStats::Tcp { client, server } = &mut row.transport else {
+                panic!("{:?}", row.transport);
+            };
             for tcp in [client, server] {
                 tcp.as_mut().unwrap().cwnd = 0;
             }

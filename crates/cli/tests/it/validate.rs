@@ -181,7 +181,7 @@ fn what_agrees_with_arithmetic_and_what_does_not() {
         Compute::default(),
     );
     let [connect, handshake, ttfb, ttlb] = [
-        expected.connect,
+        expected.connect.unwrap(),
         expected.handshake,
         expected.ttfb.unwrap(),
         expected.ttlb,

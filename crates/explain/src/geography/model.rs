@@ -251,7 +251,7 @@ fn open_connection(arm: &Arm, cell: &Cell, rtt: Duration) -> Duration {
     let cell = over(cell, rtt);
     let no_handshake = Exchange::default();
     let times = expected(&no_handshake, &cell, arm.record_size, Compute::default());
-    times.ttfb.unwrap_or(times.ttlb) - times.connect
+    times.ttfb.unwrap_or(times.ttlb) - times.connect.unwrap_or_default()
 }
 
 /// The same network at another RTT.

@@ -144,7 +144,7 @@ pub fn calculated(
             let over = over(&setting.cell.with(&draw));
             let walked = expected(wire, &over, setting.arm.record_size, Compute::default());
             let times = Times {
-                connect: Some(walked.connect),
+                connect: walked.connect,
                 handshake: Some(walked.handshake),
                 server_handshake: None,
                 ttfb: walked.ttfb,

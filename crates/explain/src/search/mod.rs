@@ -561,13 +561,13 @@ pub fn computed(
     };
     wire_with(arm, first, verify)?;
     let time = |timeline: &Timeline| match metric {
-        Metric::Connect => timeline.modelled(timeline.connect),
+        Metric::Connect => timeline.modelled(timeline.connect?),
         Metric::Handshake => timeline.modelled(timeline.handshake),
         Metric::Ttfb => timeline.modelled(timeline.ttfb?),
         Metric::Ttlb => timeline.modelled(timeline.ttlb),
         Metric::TlsHandshake => {
             let handshake = timeline.modelled(timeline.handshake)?;
-            handshake.checked_sub(timeline.connect)
+            handshake.checked_sub(timeline.connect?)
         }
         Metric::DnsRecord | Metric::Fcp | Metric::Lcp | Metric::Load | Metric::SpeedIndex => None,
     };

@@ -4,21 +4,27 @@
 mod tests;
 
 use std::array;
-use std::collections::BTreeMap;
+use std::borrow::Cow;
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use lastbyte_pki::Store;
 use lastbyte_tls::{Connection, MAX_PLAINTEXT, StepTimes, TlsError, time_handshake};
 use serde::{Deserialize, Serialize};
 
+use super::lock::lock;
+use super::runner::{BlockError, Job};
 use super::sys::thread_cpu_time;
 use super::{PreparedArm, environment};
 use crate::kernel::digest::sha256;
-use crate::results::{CpuCosts, Flights, RecordCost};
-use crate::study::Arm;
+use crate::results::{Beside, CpuCosts, Flights, RecordCost};
 use crate::study::exchange::REQUEST;
+use crate::study::{Arm, CpuTime};
 
 /// What an arm's TLS costs on this machine, in memory: the CPU time of each step, in caches that
 /// are warm. The machine's noise shows in the spread, and medians keep clear of it.
@@ -146,6 +152,62 @@ fn is_precise(times: &[Duration]) -> bool {
     match (at((half - off).floor()), at(half), at((half + off).ceil())) {
         (Some(low), Some(median), Some(high)) => high - low <= median.mul_f64(0.04),
         _ => false,
+    }
+}
+
+/// What arms cost, each calibrated once.
+pub(super) struct CalibratedCosts {
+    chains: Store,
+    /// The folder that calibrations are kept in.
+    cache: PathBuf,
+    /// By arm and the way its connections begin.
+    known: Mutex<HashMap<(String, &'static str), CpuCosts>>,
+}
+
+impl CalibratedCosts {
+    /// Of arms whose chains are in this store.
+    pub(super) fn new(chains: Store, cache: PathBuf) -> Self {
+        Self {
+            chains,
+            cache,
+            known: Mutex::default(),
+        }
+    }
+
+    /// What an arm costs. Workers wait for each other: the first one measures, alone, and all
+    /// blocks of a sample have the same costs.
+    pub(super) fn of(&self, arm: &PreparedArm) -> Result<CpuCosts, BlockError> {
+        let mut known = lock(&self.known);
+        Ok(
+            match known.entry((arm.arm.label.clone(), arm.arm.resumption.name())) {
+                Entry::Occupied(costs) => *costs.get(),
+                Entry::Vacant(unknown) => {
+                    let calibration = Calibration::load_or_measure(arm, &self.cache);
+                    let calibration =
+                        calibration.map_err(|error| BlockError::Failed(error.to_string()))?;
+                    *unknown.insert(calibration.costs())
+                }
+            },
+        )
+    }
+
+    /// What the arm of a job costs beside virtual times, in each way in which it begins.
+    pub(super) fn beside(&self, job: &Job<'_>) -> Result<Beside, BlockError> {
+        let costs = |session| {
+            let costs = match job.arm.arm.beginning(session) {
+                Cow::Borrowed(_) => self.of(job.arm)?,
+                Cow::Owned(arm) => {
+                    let arm = PreparedArm::new(arm, &self.chains);
+                    self.of(&arm.map_err(|error| BlockError::Failed(error.to_string()))?)?
+                }
+            };
+            Ok((session, costs))
+        };
+        let sessions = match job.experiment.cpu {
+            CpuTime::None | CpuTime::Calibrated | CpuTime::Laptop | CpuTime::Phone => Vec::new(),
+            CpuTime::Beside => job.arm.arm.possible_sessions(job.cell),
+        };
+        sessions.into_iter().map(costs).collect()
     }
 }
 

@@ -1,7 +1,9 @@
 //! Processors: which there are, and threads that have one to themselves.
 
+use std::num::NonZero;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
+use std::thread;
 
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::sys::mman::{MlockAllFlags, mlockall};
@@ -24,6 +26,12 @@ pub(super) fn available_cpus() -> Vec<usize> {
     (0..CpuSet::count())
         .filter(|cpu| set.is_set(*cpu).unwrap_or(false))
         .collect()
+}
+
+/// How many of them this process has for itself: in a container, its share.
+pub(super) fn processors() -> usize {
+    let share = thread::available_parallelism().map_or(1, NonZero::get);
+    available_cpus().len().clamp(1, share)
 }
 
 /// Gives the calling thread a core and real-time scheduling, as far as the machine

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use lastbyte_quic::Ended;
 use lastbyte_tls::TlsError;
 
 use crate::results::FailureKind;
@@ -30,6 +31,12 @@ pub(crate) enum Failure {
     /// No buffer holds a record of this payload, in bytes.
     #[error("a record of {0} bytes is too large")]
     RecordTooLarge(usize),
+    /// Nothing came for as long as QUIC waits.
+    #[error("nothing came any more")]
+    Idle,
+    /// QUIC can't go on, in the words of who said so.
+    #[error("{0}")]
+    Transport(String),
 }
 
 impl Failure {
@@ -47,6 +54,18 @@ impl Failure {
             Failure::TooMuchData => FailureKind::TooMuchData,
             Failure::Response(_) => FailureKind::Response,
             Failure::RecordTooLarge(_) => FailureKind::RecordTooLarge,
+            Failure::Idle => FailureKind::Idle,
+            Failure::Transport(_) => FailureKind::Transport,
+        }
+    }
+}
+
+impl From<&Ended> for Failure {
+    fn from(ended: &Ended) -> Failure {
+        match ended {
+            Ended::Tls(error) => Failure::Tls(error.clone()),
+            Ended::Transport(reason) => Failure::Transport(reason.clone()),
+            Ended::Idle => Failure::Idle,
         }
     }
 }
@@ -99,6 +118,8 @@ mod tests {
                 Failure::TooMuchData,
                 Failure::Response(format!("has {number} bytes")),
                 Failure::RecordTooLarge(number.into()),
+                Failure::Idle,
+                Failure::Transport(format!("code {number}")),
             ]
         };
         let kinds = |number| failures(number).map(|failure| failure.kind());

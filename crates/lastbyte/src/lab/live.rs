@@ -29,6 +29,7 @@ use self::rig::{Block, Cost};
 use super::LabError;
 use super::cores::lock_memory;
 use super::lock::lock;
+use super::model;
 use super::programs::Finder;
 use super::runner::{BlockError, Ending, Engine, Job};
 use super::surroundings::MAX_CONNECTIONS;
@@ -115,6 +116,13 @@ impl Engine for LiveEngine {
 
     fn check(&self, study: &Study) -> Result<(), String> {
         for measure in &study.measures {
+            if measure.experiment.arms.iter().any(model::is_modelled) {
+                return Err(format!(
+                    "measure {:?}: transport=quic is measured in virtual time: use --engine virtual, or leave the arms over \
+                     TCP out, without which it takes no kernel",
+                    measure.id
+                ));
+            }
             check_servers(&measure.experiment)
                 .map_err(|problem| format!("measure {:?}: {problem}", measure.id))?;
             for cell in &measure.experiment.cells {

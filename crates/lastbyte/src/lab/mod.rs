@@ -19,6 +19,7 @@ mod live;
 mod lock;
 mod luck;
 mod machine;
+mod model;
 mod netem;
 mod netlink;
 mod passing;
@@ -53,6 +54,7 @@ pub use inspection::{
 };
 pub use live::LiveEngine;
 pub use machine::{Finding, State, environment, examine};
+pub use model::{Model, check as check_quic, lose};
 pub use netem::NetemError;
 pub use passing::{Run, run_in_passing};
 pub use prepare::PreparedArm;

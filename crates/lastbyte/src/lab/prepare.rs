@@ -1,5 +1,6 @@
 //! Arms made ready: their chains and configured stacks.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use lastbyte_pki::{Chain, ChainRole, Store};
@@ -22,7 +23,7 @@ pub struct PreparedArm {
     /// The client's, if it has one.
     pub client_chain: Option<Chain>,
     /// Its stack, configured for both sides.
-    pub stack: Box<dyn Stack>,
+    pub stack: Arc<dyn Stack>,
     /// What DNS delivers, if it does.
     pub delivery: Option<PreparedDelivery>,
     /// How its clients' first handshakes fail, if they do and something else is tried.
@@ -57,7 +58,8 @@ impl PreparedArm {
             delivery: delivery::configure(&arm, &chain).map_err(refuse)?,
             max_certificate_list: arm.max_cert_list,
         };
-        let stack = stack(&tls).map_err(|problem| refuse(problem.to_string()))?;
+        let stack: Arc<dyn Stack> =
+            Arc::from(stack(&tls).map_err(|problem| refuse(problem.to_string()))?);
         let delivery = delivery::prepare(&arm, &chain, stack.as_ref()).map_err(refuse)?;
         let failed = if arm.delivery.retries() {
             first_attempt(stack.as_ref()).map_err(|error| {

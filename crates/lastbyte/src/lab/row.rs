@@ -109,7 +109,7 @@ pub fn exchange(observer: &Observer, keys: &KeyLog, mss: Option<u32>) -> Exchang
     }
 }
 
-fn negotiated(observation: &Observation) -> Negotiated {
+pub(super) fn negotiated(observation: &Observation) -> Negotiated {
     let certificates = u32::try_from(observation.certificates.len()).unwrap_or(u32::MAX);
     Negotiated {
         group: observation.group,

@@ -1,20 +1,17 @@
 //! The virtual engine: each block is the boot of a User-Mode Linux kernel in which time skips all
 //! waiting. Its TCP and its netem are Linux's own, and its init is this very program (`guest`).
 
-use std::borrow::Cow;
-use std::collections::hash_map::Entry;
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read};
-use std::num::NonZero;
 use std::os::unix::fs::symlink;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus, Stdio};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -24,18 +21,17 @@ use lastbyte_sizes::Resumption;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
-use super::calibration::Calibration;
-use super::cores::available_cpus;
+use super::calibration::CalibratedCosts;
+use super::cores::processors;
 use super::guest::{self, GuestJob, Provenance};
 use super::inspection::ObservedBlock;
-use super::lock::lock;
 use super::runner::{BlockError, Engine, Job};
 use super::scratch::Scratch;
 use super::shortcuts::Shortcuts;
 use super::trial::try_handshake;
-use super::{Ending, Grants, LabError, PageError, PreparedArm, SHARED_MEMORY, boot, programs};
+use super::{Ending, Grants, LabError, PageError, SHARED_MEMORY, boot, model, programs};
 use crate::kernel::Kernel;
-use crate::results::{Beside, CpuCosts, Environment, KERNEL_SOURCE};
+use crate::results::{Environment, KERNEL_SOURCE};
 use crate::study::{
     Arm, ArmChain, Cell, CpuTime, Emulation, EngineName, Experiment, Gso, PageSource, Preset,
     Profile, Server, Study, check_servers,
@@ -88,8 +84,7 @@ pub struct VirtualEngine {
     patience: Duration,
     memory: Bytes,
     shortcuts: Shortcuts,
-    /// By arm and the way its connections begin, of what was calibrated.
-    costs: Mutex<HashMap<(String, &'static str), CpuCosts>>,
+    costs: CalibratedCosts,
     /// Servers that are not ours, and browsers.
     programs: programs::Finder,
 }
@@ -115,12 +110,12 @@ impl VirtualEngine {
             kernel,
             program,
             chains: Store::open(cache.clone()),
+            costs: CalibratedCosts::new(Store::open(cache.clone()), cache.clone()),
             cache,
             environment,
             patience: PATIENCE,
             memory: MEMORY,
             shortcuts: Shortcuts::default(),
-            costs: Mutex::default(),
             programs: programs::Finder::default(),
         }
     }
@@ -141,13 +136,23 @@ impl VirtualEngine {
     /// to it.
     #[must_use]
     pub fn with_chains(self, chains: Store) -> Self {
-        Self { chains, ..self }
+        let costs = CalibratedCosts::new(chains.clone(), self.cache.clone());
+        Self {
+            chains,
+            costs,
+            ..self
+        }
     }
 
     /// Keeps calibrations in this folder instead.
     #[must_use]
     pub fn with_cache(self, cache: PathBuf) -> Self {
-        Self { cache, ..self }
+        let costs = CalibratedCosts::new(self.chains.clone(), cache.clone());
+        Self {
+            cache,
+            costs,
+            ..self
+        }
     }
 
     /// Gives each guest so much memory.
@@ -181,46 +186,10 @@ impl VirtualEngine {
         memories.max().unwrap_or(self.memory)
     }
 
-    /// What an arm costs. Workers wait for each other: the first one measures, alone, and all
-    /// blocks of a sample have the same costs.
-    fn calibrated(&self, arm: &PreparedArm) -> Result<CpuCosts, BlockError> {
-        let mut costs = lock(&self.costs);
-        Ok(
-            match costs.entry((arm.arm.label.clone(), arm.arm.resumption.name())) {
-                Entry::Occupied(costs) => *costs.get(),
-                Entry::Vacant(unknown) => {
-                    let calibration = Calibration::load_or_measure(arm, &self.cache);
-                    let calibration =
-                        calibration.map_err(|error| BlockError::Failed(error.to_string()))?;
-                    *unknown.insert(calibration.costs())
-                }
-            },
-        )
-    }
-
-    /// What the arm of a job costs beside the guest's times, in each way in which it begins.
-    fn beside(&self, job: &Job<'_>) -> Result<Beside, BlockError> {
-        let costs = |session| {
-            let costs = match job.arm.arm.beginning(session) {
-                Cow::Borrowed(_) => self.calibrated(job.arm)?,
-                Cow::Owned(arm) => {
-                    let arm = PreparedArm::new(arm, &self.chains);
-                    self.calibrated(&arm.map_err(|error| BlockError::Failed(error.to_string()))?)?
-                }
-            };
-            Ok((session, costs))
-        };
-        let sessions = match job.experiment.cpu {
-            CpuTime::None | CpuTime::Calibrated | CpuTime::Laptop | CpuTime::Phone => Vec::new(),
-            CpuTime::Beside => job.arm.arm.possible_sessions(job.cell),
-        };
-        sessions.into_iter().map(costs).collect()
-    }
-
     fn guest_job(&self, job: &Job<'_>) -> Result<GuestJob, BlockError> {
         let costs = match job.experiment.cpu {
             CpuTime::None | CpuTime::Beside | CpuTime::Laptop | CpuTime::Phone => None,
-            CpuTime::Calibrated => Some(self.calibrated(job.arm)?),
+            CpuTime::Calibrated => Some(self.costs.of(job.arm)?),
         };
         Ok(GuestJob {
             study: listing(job, alone(job)).to_toml(),
@@ -235,7 +204,7 @@ impl VirtualEngine {
     /// Writes all that a guest reads into the job's folder.
     fn prepare(&self, job: &Job<'_>, folder: &Path) -> Result<(), BlockError> {
         let mut provenance = Provenance {
-            beside: self.beside(job)?,
+            beside: self.costs.beside(job)?,
             study: listing(job, job.study.clone()).to_toml(),
             text: job.study.text.clone(),
             id: job.id,
@@ -435,6 +404,7 @@ impl Engine for VirtualEngine {
     }
 
     fn check(&self, study: &Study) -> Result<(), String> {
+        model::check(study)?;
         for measure in &study.measures {
             let experiment = &measure.experiment;
             (check_draws(experiment).and_then(|()| check_servers(experiment)))
@@ -480,8 +450,7 @@ impl Engine for VirtualEngine {
     /// Guests have one processor each, of those that this process may use and, in a container, has
     /// its share of; those with other people's programs only as far as there is memory for them.
     fn workers(&self, study: &Study) -> usize {
-        let share = thread::available_parallelism().map_or(1, NonZero::get);
-        let processors = available_cpus().len().clamp(1, share);
+        let processors = processors();
         if study.has_foreign_servers() {
             let each = self.memory_for(study);
             // Where there is too little for one, that was reported.
@@ -498,6 +467,9 @@ impl Engine for VirtualEngine {
         const PACKET: Duration = Duration::from_micros(12);
         const BROWSER: Duration = Duration::from_secs(5);
         const NAVIGATION: Duration = Duration::from_secs(2);
+        if model::is_modelled(&job.arm.arm) {
+            return model::expected_block(job);
+        }
         if job.cell.page.is_some() {
             return BROWSER + NAVIGATION * job.connections.len() as u32;
         }
@@ -509,6 +481,11 @@ impl Engine for VirtualEngine {
     }
 
     fn measure(&self, job: &Job<'_>, draft: &Path) -> Result<Ending, BlockError> {
+        if model::is_modelled(&job.arm.arm) {
+            let mut environment = self.environment.clone();
+            model::add_version(&mut environment);
+            return model::measure(job, draft, &environment, self.costs.beside(job)?);
+        }
         // Beside the draft, so that the part can take its name.
         let folder = absolute(&draft.with_extension("guest"));
         // Whatever an earlier process that was killed has left.

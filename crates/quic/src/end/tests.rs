@@ -46,7 +46,7 @@ fn connect(
     let mut sent = 0;
     loop {
         for end in &mut ends {
-            end.on_time(now);
+            let _is_due = end.on_time(now);
         }
         if ends[0].is_established() && established.is_none() {
             established = Some(now);
@@ -101,10 +101,9 @@ fn connect(
             break;
         };
         now = next.max(now);
-        let (arrived, rest): (Under, Under) =
-            on_the_way.into_iter().partition(|(at, ..)| *at <= now);
-        on_the_way = rest;
-        for (_, to, datagram) in arrived {
+        // One at a time, the first that was sent first: each is answered before the next.
+        if let Some(place) = on_the_way.iter().position(|(at, ..)| *at <= now) {
+            let (_, to, datagram) = on_the_way.remove(place);
             ends[to].receive(now, &datagram);
         }
     }
@@ -119,7 +118,7 @@ fn the_round_trips_of_a_handshake_are_those_of_its_credit() {
         (KeyAlgorithm::EcdsaP256, 100),
         (KeyAlgorithm::MlDsa44, 200),
         (KeyAlgorithm::MlDsa65, 200),
-        (KeyAlgorithm::MlDsa87, 300),
+        (KeyAlgorithm::MlDsa87, 200),
     ] {
         let stack = stack_of(algorithm);
         let (_, _, established, last) = connect([&stack, &stack], 1000, &[], SECOND);

@@ -3,7 +3,7 @@
 use super::axes::{BOTTOM, Room, TOP, Texts, Ticks, along, text_width, wrapped};
 use super::lines::{Point, reached};
 use super::scale::Scale;
-use super::{Colour, Drawing, Svg};
+use super::{Colour, Drawing, Form, Svg};
 
 /// A panel of rows.
 pub(in super::super) struct Dots {
@@ -19,6 +19,8 @@ pub(in super::super) struct Dot {
     pub(in super::super) colour: Colour,
     /// From dark to light; `None` is a hole.
     pub(in super::super) points: Vec<Option<Point>>,
+    /// What others have published.
+    pub(in super::super) theirs: Vec<f64>,
 }
 
 /// Between the dots of a row, and between rows, in pixels.
@@ -71,9 +73,10 @@ impl Drawing for Dots {
         let heights = self.rows.iter().map(|(_, dots)| height(dots) + name_height);
         let bottom = TOP + heights.sum::<f64>();
         let dots = self.rows.iter().flat_map(|(_, dots)| dots);
-        let points = dots.flat_map(|dot| dot.points.iter().flatten());
+        let points = dots.clone().flat_map(|dot| dot.points.iter().flatten());
         let all = reached(points)
             .into_iter()
+            .chain(dots.flat_map(|dot| dot.theirs.iter().copied()))
             .chain(self.reach.iter().copied());
         let x = Scale::from_zero(all, left, right);
 
@@ -102,6 +105,9 @@ impl Drawing for Dots {
                     }
                     let class = format!("mark fill {} p{}", dot.colour.class(), nth.min(2));
                     svg.form(&class, dot.colour.form(), [x.place(point.value), y], 4.5);
+                }
+                for value in &dot.theirs {
+                    svg.form("theirs", Form::Diamond, [x.place(*value), y], 5.0);
                 }
             }
             let all = || dots.iter().flat_map(|dot| &dot.points);

@@ -215,6 +215,7 @@ fn rows_of_dots_are_as_high_as_they_need_and_say_what_is_missing() {
             value,
             interval: Some((Some(value - 1.0), Some(value + 1.0))),
         })],
+        theirs: value.map(|value| value + 5.0).into_iter().collect(),
     };
     let rows = |rows: &[(&str, &[Option<f64>])]| {
         let row = |(name, values): &(&str, &[Option<f64>])| {
@@ -235,6 +236,7 @@ fn rows_of_dots_are_as_high_as_they_need_and_say_what_is_missing() {
     let body = many.draw(&room()).body();
     assert_eq!(count(&body, "mark"), 3);
     assert_eq!(count(&body, "whisker"), 3);
+    assert_eq!(count(&body, "theirs"), 3);
     assert_eq!(body.matches(">?<").count(), 1);
     assert!(
         many.left(900.0) > one.left(900.0),
@@ -291,6 +293,7 @@ fn rows_of_dots_are_at_one_height_in_all_panels() {
                         vec![Dot {
                             colour: Colour::Nth(0),
                             points: vec![point(3.0, None)],
+                            theirs: Vec::new(),
                         }],
                     )
                 })

@@ -61,10 +61,9 @@ fn size(step: &Step) -> String {
 
 /// What the client reaches, in the order of time.
 fn marks(timeline: &Timeline) -> Vec<(&'static str, std::time::Duration)> {
-    let mut marks = vec![
-        ("connected", timeline.connect),
-        ("handshake", timeline.handshake),
-    ];
+    let connected = timeline.connect.map(|time| ("connected", time));
+    let mut marks: Vec<_> = connected.into_iter().collect();
+    marks.push(("handshake", timeline.handshake));
     marks.extend(timeline.ttfb.map(|time| ("first byte", time)));
     marks.push(("last byte", timeline.ttlb));
     marks.retain(|(_, time)| timeline.beyond(*time).is_none());

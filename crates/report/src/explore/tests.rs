@@ -140,7 +140,7 @@ proptest! {
         let explained = explain(&arm.parse().unwrap(), &[cell]).unwrap();
         let (_, timeline) = &explained.times[0];
         let ms = |time: Duration| time.as_nanos() as f64 / 1e6;
-        prop_assert_eq!(told("connect"), ms(timeline.connect));
+        prop_assert_eq!(told("connect"), ms(timeline.connect.unwrap()));
         prop_assert_eq!(told("handshake"), ms(timeline.handshake));
         prop_assert_eq!(told("first"), timeline.ttfb.map_or(-1.0, ms));
         prop_assert_eq!(told("last"), ms(timeline.ttlb));

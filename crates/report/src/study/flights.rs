@@ -596,10 +596,9 @@ fn names(steps: &[Step], timeline: &Timeline) -> Vec<String> {
 }
 
 fn reached(cell: &Cell, timeline: &Timeline) -> Vec<(&'static str, Duration)> {
-    let mut reached = vec![
-        ("connected", timeline.connect),
-        ("handshake", timeline.handshake),
-    ];
+    let connected = timeline.connect.map(|time| ("connected", time));
+    let mut reached: Vec<_> = connected.into_iter().collect();
+    reached.push(("handshake", timeline.handshake));
     if cell.data > Bytes(0) {
         reached.extend(timeline.ttfb.map(|time| ("first byte", time)));
         reached.push(("last byte", timeline.ttlb));

@@ -13,6 +13,9 @@ use lastbyte_results::{Estimate, Group, Metric, Percentile, Validity, group_by, 
 use lastbyte_study::{Cell, Figure, Filter, Parameter, Published, Quantity, Question, varying};
 
 /// A kind of plot, as its module tells it.
+///
+/// What it draws has the percentiles of [`Plan::percentiles`] (the figure's, else the study's), and the published numbers of
+/// [`Plan::theirs`], which the key names where there are any.
 pub(super) struct Kind {
     /// What its numbers are.
     pub(super) quantity: Quantity,

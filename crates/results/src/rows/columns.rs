@@ -1,10 +1,11 @@
 //! The columns, what they say of a connection, and how a row is had back from them.
 
 use std::collections::HashMap;
+use std::str::FromStr;
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use lastbyte_exchange::{Negotiated, Transfer, Transport};
+use lastbyte_exchange::{Negotiated, Quic, Transfer, Transport};
 use lastbyte_link::{Direction, Rate};
 use lastbyte_sizes::{ABRIDGED, CertificateCompression, Message, names};
 
@@ -16,6 +17,7 @@ use crate::{
 };
 use lastbyte_study::{
     Cell, Draw, Emulation, EngineName, Parameter, ParameterColumn, ParameterValue, RecordSize,
+    TransportName,
 };
 
 /// A column of a field of rows: its kind, name and meaning, the field, and what it says where there is none.
@@ -102,16 +104,72 @@ macro_rules! tcp_columns {
                 concat!($name, "_", $column),
                 concat!($of, " of the ", $name, " at the end", $unit),
                 |c| {
-                    let TransportStats::Tcp { $end: tcp, .. } = c.row.transport;
+                    let TransportStats::Tcp { $end: tcp, .. } = c.row.transport else {
+                        return Value::Absent;
+                    };
                     tcp.map(|tcp| tcp.$field).into()
                 },
             )
             .absent(NO_TCP)
             .restored(|row, value| {
-                let TransportStats::Tcp { $end: tcp, .. } = &mut row.transport;
+                let TransportStats::Tcp { $end: tcp, .. } = &mut row.transport else {
+                    return None;
+                };
                 set(&mut tcp.get_or_insert_default().$field, value)
             }),
         )+]
+    };
+}
+
+/// What QUIC did at an end.
+macro_rules! quic_columns {
+    ($name:literal, $end:ident) => {
+        quic_columns!(
+            $name, $end,
+            "datagrams" "UDP datagrams that the " " sent" datagrams,
+            "udp_bytes" "payload of the UDP datagrams that the " " sent, in bytes" udp_bytes,
+            "lost_packets" "packets that QUIC deemed lost of the " "'s" lost,
+            "quic_rtt_ns" "smoothed round-trip time of QUIC at the " " at the end" rtt,
+            "quic_cwnd_bytes" "congestion window of QUIC at the " " at the end, in bytes" cwnd_bytes,
+        )
+    };
+    ($name:literal, $end:ident, $($column:literal $doc:literal $rest:literal $field:ident,)+) => {
+        [$(
+            whole(
+                concat!($name, "_", $column),
+                concat!($doc, $name, $rest),
+                |c| {
+                    let TransportStats::Quic { $end: quic, .. } = c.row.transport else {
+                        return Value::Absent;
+                    };
+                    quic.map(|quic| quic.$field).into()
+                },
+            )
+            .absent(NO_QUIC)
+            .restored(|row, value| {
+                let TransportStats::Quic { $end: quic, .. } = &mut row.transport else {
+                    return None;
+                };
+                set(&mut quic.get_or_insert_default().$field, value)
+            }),
+        )+]
+    };
+}
+
+/// What a server of QUIC had of its client before it knew that one's address.
+macro_rules! of_credit {
+    ($name:expr, $doc:expr, $field:ident) => {
+        whole($name, $doc, |c| {
+            let [_, server] = c.row.transport.quic();
+            server.and_then(|server| server.$field).into()
+        })
+        .absent(NO_QUIC)
+        .restored(|row, value| {
+            let TransportStats::Quic { server, .. } = &mut row.transport else {
+                return None;
+            };
+            set(&mut server.get_or_insert_default().$field, value)
+        })
     };
 }
 
@@ -128,6 +186,9 @@ pub static COLUMNS: LazyLock<Vec<Column>> = LazyLock::new(|| {
         .chain(tcp_columns!("client", client))
         .chain(tcp_columns!("server", server))
         .chain(ADDED.iter().cloned())
+        .chain(quic_columns!("client", client))
+        .chain(quic_columns!("server", server))
+        .chain(CREDIT.iter().cloned())
         .collect()
 });
 
@@ -139,7 +200,8 @@ const NO_FAILED: &str = "no connection failed before";
 const NO_DNS: &str = "nothing comes through DNS";
 const NO_PAGE: &str = "it was not reached, or no page was loaded";
 const NO_TASKS: &str = "no page was loaded, or the engine was virtual, where nobody watches tasks";
-const NO_TCP: &str = "that end had no connection";
+const NO_TCP: &str = "that end had no connection of TCP";
+const NO_QUIC: &str = "that end had no connection of QUIC";
 
 /// The columns up to those of links.
 const LINKS: &[Column] = &[
@@ -331,7 +393,7 @@ const OTHERS: &[Column] = &[
         Outcome::Failed { cause, .. } => set(cause, value),
         Outcome::Completed | Outcome::TimedOut => None,
     }),
-    of_row!(whole "connect_ns", "from just before connect() to TCP established", times.connect, absent NOT_REACHED),
+    of_row!(whole "connect_ns", "from just before connect() to TCP established", times.connect, absent "it was not reached, or there is no TCP"),
     of_row!(whole "handshake_ns", "from just before connect() to the client's Finished written", times.handshake, absent NOT_REACHED),
     of_row!(whole "server_handshake_ns", "from just before connect() to the client's Finished verified by the server", times.server_handshake, absent NOT_REACHED),
     of_row!(whole "ttfb_ns", "from just before connect() to the first byte of the response decrypted, of its head if it has one", times.ttfb, absent "it was not reached, or there is no response"),
@@ -557,6 +619,56 @@ const REST: &[Column] = &[
 const ADDED: &[Column] = &[
     of_row!(whole "link_lateness_ns", "latest delivery of a packet, behind the link's time for it", lateness.link),
     of_row!(whole "endpoint_wait_ns", "waiting for other connections' work, summed", lateness.endpoint),
+    text("transport", "what carried it: `tcp` or `quic`", |c| {
+        transport(c.row.exchange.transport).name().into()
+    })
+    .restored(|row, value| {
+        let name = TransportName::from_str(value.text()?).ok()?;
+        if name != transport(row.exchange.transport) {
+            (row.exchange.transport, row.transport) = match name {
+                TransportName::Tcp => Default::default(),
+                TransportName::Quic => (
+                    Transport::Quic(Quic::default()),
+                    TransportStats::Quic {
+                        client: None,
+                        server: None,
+                    },
+                ),
+            };
+        }
+        Some(())
+    }),
+    size(
+        "client_hello_datagrams",
+        "datagrams that the ClientHello took",
+        |seen| seen.transport.quic()?.client_hello_datagrams,
+    )
+    .absent(NO_QUIC)
+    .restored(|row, value| {
+        let mut quic = row.exchange.transport.quic()?;
+        set(&mut quic.client_hello_datagrams, value)?;
+        row.exchange.transport = Transport::Quic(quic);
+        Some(())
+    }),
+];
+
+/// What a server may send before it knows its client's address (RFC 9000, 8.1).
+const CREDIT: &[Column] = &[
+    of_credit!(
+        "unvalidated_bytes",
+        "payload of the UDP datagrams that the server sent before it knew the client's address, in bytes",
+        unvalidated_bytes
+    ),
+    of_credit!(
+        "credited_bytes",
+        "payload of the client's UDP datagrams that the server had by then: it may send three times as much",
+        credited_bytes
+    ),
+    of_credit!(
+        "blocked_by_credit_ns",
+        "how long the server had no credit left, and sent at once when it got some",
+        blocked_by_credit
+    ),
 ];
 
 const fn text(
@@ -748,10 +860,21 @@ impl<'a> Connection<'a> {
     }
 }
 
+fn transport(transport: Transport) -> TransportName {
+    match transport {
+        Transport::Tcp(_) => TransportName::Tcp,
+        Transport::Quic(_) => TransportName::Quic,
+    }
+}
+
 fn emulation(batch: &Batch<'_>) -> &'static str {
-    match (batch.origin.engine, batch.experiment.emulation) {
-        (EngineName::Live, _) => Emulation::Link.name(),
-        (_, emulation) => emulation.name(),
+    match (
+        batch.origin.engine,
+        batch.arm.transport,
+        batch.experiment.emulation,
+    ) {
+        (EngineName::Live, ..) | (_, TransportName::Quic, _) => Emulation::Link.name(),
+        (_, TransportName::Tcp, emulation) => emulation.name(),
     }
 }
 

@@ -377,7 +377,7 @@ impl SampleTimes {
             ttlb,
             ..
         } = timeline;
-        let times = [Some(connect), Some(handshake), ttfb, Some(ttlb)];
+        let times = [connect, Some(handshake), ttfb, Some(ttlb)];
         let times = times.map(|time| timeline.modelled(time?));
         Some(SampleTimes {
             nature: Nature::Computed,

@@ -121,6 +121,14 @@ pub enum ArmProblem {
         /// What it can have.
         error: Box<ValueError>,
     },
+    /// Something that is TCP's, or is not to be had over QUIC yet.
+    #[error("transport=quic has no {key}=: {why}")]
+    NotOverQuic {
+        /// The key.
+        key: &'static str,
+        /// Why, and what to do.
+        why: &'static str,
+    },
     /// The key is that of another delivery.
     #[error("{key}= is for {subject}: add delivery={name}")]
     OtherDelivery {

@@ -14,7 +14,7 @@ use super::chain::{parse_chain, parse_size};
 use super::{ArmProblem, Settings};
 use crate::delivery::{Delivery, DeliveryKey, SetError};
 use crate::value::{ValueError, one_of, whole};
-use crate::{Arm, ArmChain, Flush, RecordSize, Server, Sessions};
+use crate::{Arm, ArmChain, Flush, RecordSize, Server, Sessions, TransportName};
 
 /// All that there is to know of a key.
 struct Spec {
@@ -81,7 +81,7 @@ const MOST_RECORD: u16 = MAX_PLAINTEXT as u16;
 const STACKS: &str = "`openssl`, `rustls` or `s2n-tls`";
 
 /// All but those of deliveries, which have their own, in the order in which they are told.
-static ALL: [Spec; 22] = [
+static ALL: [Spec; 23] = [
     Spec {
         name: "intermediates",
         takes: "0 to 3",
@@ -449,6 +449,19 @@ static ALL: [Spec; 22] = [
             get: |arm| Some(arm.server.to_string()),
             set: |arm, text| {
                 arm.server = one_of(text, Server::ALL.map(Server::name))?;
+                Ok(())
+            },
+        }),
+    },
+    Spec {
+        name: "transport",
+        takes: "`tcp` or `quic`",
+        usual: "tcp",
+        doc: "what carries its connections",
+        place: Place::Arm(Access {
+            get: |arm| Some(arm.transport.to_string()),
+            set: |arm, text| {
+                arm.transport = one_of(text, TransportName::ALL.map(TransportName::name))?;
                 Ok(())
             },
         }),

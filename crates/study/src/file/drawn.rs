@@ -8,7 +8,7 @@ use crate::parameter::Alternative;
 use crate::question::cells_named;
 use crate::{
     Arm, Bearing, Bounds, Check, Claim, Figure, Filter, Headline, Measure, MessageSize, Parameter,
-    Percentile, Piece, Place, Published, Quantity, Question, UnknownName,
+    Percentile, Piece, Place, Plot, Published, Quantity, Question, UnknownName,
 };
 
 /// What figures, published numbers and claims refer to.
@@ -34,12 +34,18 @@ impl References<'_> {
 
     fn figure(&self, table: &Table) -> Result<Figure, StudyError> {
         let list = |key| table.read(key, |field| field.list(Field::parse::<Parameter>));
+        let plot: Plot = table.require("plot", "plot = \"increase\"")?.parse()?;
+        for key in Plot::SOME.iter().filter(|key| !plot.takes().contains(key)) {
+            if let Some(field) = table.get(key) {
+                return Err(field.conflict(plot.written()));
+            }
+        }
         let measures = self.measures_of(table, "measure")?;
         let arms = table.read("arms", |field| field.list(|arm| self.arm(arm, &measures)))?;
         Ok(Figure {
             id: table.require("id", "id = \"NAME\"")?.name()?.to_owned(),
             title: table.read("title", Field::text)?.map(str::to_owned),
-            plot: table.require("plot", "plot = \"increase\"")?.parse()?,
+            plot,
             x: table.read("x", Field::parse)?,
             facets: list("facet")?.unwrap_or_default(),
             metric: table.read("metric", Field::parse)?.unwrap_or_default(),

@@ -140,8 +140,11 @@ fn questions(page: &mut Page) {
     page.text("### Plots");
     let plots = Plot::ALL.into_iter();
     page.table(
-        &["plot", "what it draws"],
-        plots.map(|plot| vec![code(plot.name()), plot.doc().to_owned()]),
+        &["plot", "what it draws", "takes besides what all take"],
+        plots.map(|plot| {
+            let keys: Vec<String> = plot.takes().iter().map(|key| code(key)).collect();
+            vec![code(plot.name()), plot.doc().to_owned(), keys.join(" ")]
+        }),
     );
     page.text("### Times");
     let metrics = Metric::ALL.into_iter();

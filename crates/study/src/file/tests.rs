@@ -41,7 +41,7 @@ data = ["0KiB", "50KiB", "100KiB", "200KiB"]
 [[figure]]
 id = "fig10"
 measure = "growth"
-plot = "increase"            # increase | percentiles | cdf | table
+plot = "increase"
 x = "data"
 facet = "loss"
 metric = "ttlb"
@@ -1930,4 +1930,28 @@ fn arms_have_titles() {
             "studies/slow-links.toml:{line}: the name \"xxxxxxxxxxxxxxxxxxxx\"... has 200 characters: use at most 100"
         )
     );
+}
+
+#[test]
+fn a_plot_takes_what_it_draws() {
+    for (plot, key, is_taken) in [
+        ("increase", "beside = \"arithmetic\"", true),
+        ("percentiles", "beside = \"arithmetic\"", false),
+        ("cdf", "x = \"loss\"", false),
+        ("cdf", "percentiles = [50]", false),
+        ("table", "x = \"loss\"", false),
+        ("table", "percentiles = [50]", true),
+        ("dots", "x = \"loss\"", true),
+    ] {
+        let figure = format!("[[figure]]\nid = \"f\"\nmeasure = \"m\"\nplot = \"{plot}\"\n{key}\n");
+        let text = format!(
+            "{BASE}[[measure]]\nid = \"m\"\narms = [\"a\", \"b\"]\nlinks = [\"x\"]\n{figure}"
+        );
+        let parsed = parse(&text);
+        assert_eq!(parsed.is_ok(), is_taken, "{plot} {key}: {:?}", parsed.err());
+        if let Err(error) = parsed {
+            let said = format!("does not go with plot = \"{plot}\"");
+            assert!(error.to_string().contains(&said), "{error}");
+        }
+    }
 }

@@ -56,16 +56,29 @@ fn draw(plan: &Plan) -> Content {
 }
 
 fn dots(plan: &Plan, groups: &[&Group], series: &Series) -> Vec<Dot> {
-    let points = |x: &str| plan.points(plan.at(groups, series, x), &series.arm);
-    let points: Vec<_> = match plan.figure.x {
-        Some(_) => plan.axis().iter().map(|(x, _)| points(x)).collect(),
-        None => points("").into_iter().map(|point| vec![point]).collect(),
+    let at = |x: &str| {
+        let group = plan.at(groups, series, x);
+        (
+            plan.points(group, &series.arm),
+            plan.theirs(group, &series.arm),
+        )
     };
-    let dot = |(place, points)| Dot {
+    let dots: Vec<(Vec<_>, Vec<_>)> = match plan.figure.x {
+        Some(_) => plan.axis().iter().map(|(x, _)| at(x)).collect(),
+        None => {
+            let (points, theirs) = at("");
+            let alone = points.into_iter().zip(theirs);
+            alone
+                .map(|(point, theirs)| (vec![point], vec![theirs]))
+                .collect()
+        }
+    };
+    let dot = |(place, (points, theirs)): (usize, (Vec<_>, Vec<Option<f64>>))| Dot {
         colour: ink(place).colour,
         points,
+        theirs: theirs.into_iter().flatten().collect(),
     };
-    points.into_iter().enumerate().map(dot).collect()
+    dots.into_iter().enumerate().map(dot).collect()
 }
 
 /// What colours mean: values of what changes, or percentiles.
@@ -92,5 +105,7 @@ fn ink(place: usize) -> Ink {
 
 fn values(rows: &[(String, Vec<Dot>)]) -> Vec<f64> {
     let dots = rows.iter().flat_map(|(_, dots)| dots);
-    reached(dots.flat_map(|dot| dot.points.iter().flatten()))
+    let theirs = dots.clone().flat_map(|dot| dot.theirs.iter().copied());
+    let ours = reached(dots.flat_map(|dot| dot.points.iter().flatten()));
+    ours.into_iter().chain(theirs).collect()
 }

@@ -12,7 +12,7 @@ use lastbyte_results::Metric;
 use lastbyte_study::{Plot, plots};
 
 macro_rules! find_kinds {
-    ($($(#[$doc:meta])* $plot:ident = $name:literal in $module:ident;)+) => {
+    ($($(#[$doc:meta])* $plot:ident = $name:literal takes $takes:tt in $module:ident;)+) => {
         /// What draws such a plot.
         pub(super) fn kind(plot: Plot) -> &'static Kind {
             match plot {

@@ -1,0 +1,734 @@
+//! The arithmetic of a handshake over QUIC, as quinn has it, without loss.
+//!
+//! Both ends are walked through datagram by datagram, by their sizes alone. What decides:
+//!
+//! - **Packets** (RFC 9000, 17.2). A client fills its Initials, and pads each datagram to its size. A server's Handshake
+//!   packets join its last Initial in a datagram where there is room; each datagram with an Initial that has more than an
+//!   acknowledgement is padded.
+//! - **Credit** (RFC 9000, 8.1). A server may send three times what it has received until a Handshake packet of the client
+//!   shows that its address is true. quinn, like others, begins another *whole* datagram while one byte of that is left.
+//! - **Acknowledgements.** Initial and Handshake packets are acknowledged at once, one by one.
+//! - **The window.** quinn sends while what is in flight and one datagram are *less* than the window. It grows by what is
+//!   acknowledged, but not where the end had nothing to send or no credit when it last tried.
+//! - **The pacer**: a bucket of ten datagrams, or of what a window gives in 2 ms, filled at 1.25 windows a round trip,
+//!   which is [`QuicPath::initial_rtt`] until one is measured.
+//!
+//! Times up to the first byte of the response are followed; what the pacer and the window make of a response or a request of
+//! more than one datagram is not ([`Reason::Paced`]).
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::time::Duration;
+
+use lastbyte_exchange::{Exchange, HandshakeFlight};
+use lastbyte_link::Side::{self, Client, Server};
+use lastbyte_link::{Fate, PacketKey, Pipe, Seed, Time};
+use lastbyte_sizes::Message;
+
+use crate::tcp::Flight;
+use crate::timeline::{Limit, Path, Reason, Timeline};
+
+/// What of a path is QUIC's alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QuicPath {
+    /// UDP payload of the client's datagrams, in bytes.
+    pub client_datagram: usize,
+    /// Of the server's.
+    pub server_datagram: usize,
+    /// The round-trip time that an end begins with.
+    pub initial_rtt: Duration,
+}
+
+impl Default for QuicPath {
+    /// As quinn has it.
+    fn default() -> QuicPath {
+        QuicPath {
+            client_datagram: 1200,
+            server_datagram: 1200,
+            initial_rtt: Duration::from_millis(333),
+        }
+    }
+}
+
+/// What ends each packet.
+const TAG: usize = 16;
+/// The header of a long packet: connection IDs of 8 bytes, a length of 2 and a packet number of 1 (RFC 9000, 17.2).
+const LONG_HEADER: usize = 1 + 4 + 1 + 8 + 1 + 8 + 2 + 1;
+/// That of a short one (RFC 9000, 17.3).
+const SHORT_HEADER: usize = 1 + 8 + 1;
+/// An empty token, which an Initial has.
+const NO_TOKEN: usize = 1;
+/// A packet joins a datagram with at least this much room (quinn's `MIN_PACKET_SPACE`, and a tag).
+const LEAST_ROOM: usize = 1 + 4 + 1 + 20 + 1 + 20 + 4 + 4 + 32 + TAG;
+/// The connection IDs that each end gives the other once it has 1-RTT keys.
+const CONNECTION_IDS: usize = 4;
+/// One of them, of 8 bytes, with a token of 16 (RFC 9000, 19.15).
+const CONNECTION_ID: usize = 1 + 1 + 1 + 1 + 8 + 16;
+/// What quinn wants to have room for before it adds one.
+const CONNECTION_ID_BOUND: usize = 1 + 8 + 8 + 1 + 20 + 16;
+/// What a server's first 1-RTT packet after the handshake has besides the response's frame: HANDSHAKE_DONE, and an
+/// acknowledgement with its delay.
+const DONE: usize = 1 + 7;
+/// IPv4 and UDP.
+const HEADERS: usize = 20 + 8;
+
+/// Bytes of a variable-length integer (RFC 9000, 16).
+fn varint(number: usize) -> usize {
+    match number {
+        0..64 => 1,
+        64..16_384 => 2,
+        _ => 4,
+    }
+}
+
+/// An acknowledgement, without delay, of packets from the first on.
+fn ack(largest: usize) -> usize {
+    1 + varint(largest) + 1 + 1 + varint(largest)
+}
+
+/// What of `left` bytes of CRYPTO at an offset fits a room besides so much else: quinn keeps two bytes for the length.
+fn fits(room: usize, besides: usize, offset: usize, left: usize) -> usize {
+    room.saturating_sub(besides + 1 + varint(offset) + 2)
+        .min(left)
+}
+
+/// Bytes of a CRYPTO frame.
+fn crypto(offset: usize, length: usize) -> usize {
+    1 + varint(offset) + varint(length) + length
+}
+
+/// A stream's frame from its beginning on, with its end (RFC 9000, 19.8).
+fn stream(length: usize) -> usize {
+    2 + varint(length) + length
+}
+
+/// How many Initials a ClientHello takes.
+fn initials(hello: usize, datagram: usize) -> usize {
+    let (mut offset, mut count) = (0, 0);
+    while offset < hello {
+        let besides = LONG_HEADER + NO_TOKEN + TAG;
+        let taken = fits(datagram, besides, offset, hello - offset);
+        if taken == 0 {
+            break;
+        }
+        offset += taken;
+        count += 1;
+    }
+    count
+}
+
+/// A datagram of a handshake.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Datagram {
+    /// Who sends it.
+    pub sender: Side,
+    /// When it leaves, since the client began.
+    pub sent: Duration,
+    /// Its UDP payload, in bytes.
+    pub bytes: usize,
+}
+
+/// Bytes of the messages that a handshake consists of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Messages {
+    /// The ClientHello.
+    pub client_hello: usize,
+    /// The ServerHello.
+    pub server_hello: usize,
+    /// All of the server's after that.
+    pub rest: usize,
+    /// The client's last ones.
+    pub finish: usize,
+}
+
+/// A handshake over QUIC.
+#[derive(Clone, Debug)]
+pub struct Walk {
+    /// Every datagram up to the client's Finished, in the order in which they leave.
+    pub datagrams: Vec<Datagram>,
+    /// When the client has all of the server's messages.
+    pub handshake: Duration,
+    /// Its link from then on: what leaves now arrives behind what has left.
+    pipes: [Pipe; 2],
+}
+
+/// Walks through a handshake, whose ends compute in no time.
+#[must_use]
+pub fn walk(messages: Messages, path: &Path) -> Walk {
+    Ends::new(messages, path).walk()
+}
+
+/// A datagram on its way, and what its receiver makes of it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Arrival {
+    at: Time,
+    number: usize,
+    carries: Carried,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Carried {
+    /// A part of the ClientHello; whether it is the last.
+    Hello { is_last: bool },
+    /// What a server's datagram has: bytes of the ServerHello, the number of its Handshake packet, bytes of the rest. None of
+    /// the first is an acknowledgement alone.
+    Server {
+        hello: usize,
+        handshake: Option<usize>,
+        rest: usize,
+    },
+    /// What a client acknowledges: an Initial packet, a Handshake packet.
+    Acks {
+        bytes: usize,
+        initial: bool,
+        handshake: Option<usize>,
+    },
+}
+
+/// A packet of the server's that wants to be acknowledged.
+#[derive(Clone, Copy)]
+struct Packet {
+    bytes: usize,
+    sent: Time,
+    is_there: bool,
+}
+
+/// Both ends, and the link between them.
+struct Ends<'p> {
+    path: &'p Path,
+    messages: Messages,
+    pipes: [Pipe; 2],
+    under_way: BinaryHeap<Reverse<Arrival>>,
+    datagrams: Vec<Datagram>,
+    now: Time,
+    // The server.
+    received: usize,
+    sent: usize,
+    is_validated: bool,
+    window: usize,
+    in_flight: usize,
+    /// Whether it had nothing to send, or no credit, when it last tried.
+    is_limited: bool,
+    has_hello: bool,
+    has_to_acknowledge: bool,
+    hello_sent: usize,
+    rest_sent: usize,
+    /// Connection IDs that it has yet to give.
+    ids_left: usize,
+    initial_packets: Vec<Packet>,
+    handshake_packets: Vec<Packet>,
+    pacer: Pacer,
+    rtt: Option<Duration>,
+    /// When the pacer lets the next datagram go, or would have: a timer that is set is not taken back.
+    paced_until: Option<Time>,
+    // The client.
+    client_hello: usize,
+    client_rest: usize,
+    has_initial_keys: bool,
+    largest: usize,
+}
+
+impl<'p> Ends<'p> {
+    fn new(messages: Messages, path: &'p Path) -> Ends<'p> {
+        let link = path.link.without_luck();
+        let luck = |side| Seed(0).luck(0, side);
+        let window = path.server_initcwnd as usize * path.quic.server_datagram;
+        Ends {
+            path,
+            messages,
+            pipes: [
+                Pipe::new(&link.forward, luck(Server)),
+                Pipe::new(&link.backward, luck(Client)),
+            ],
+            under_way: BinaryHeap::new(),
+            datagrams: Vec::new(),
+            now: Time(0),
+            received: 0,
+            sent: 0,
+            is_validated: false,
+            window,
+            in_flight: 0,
+            is_limited: false,
+            has_hello: false,
+            has_to_acknowledge: false,
+            hello_sent: 0,
+            rest_sent: 0,
+            ids_left: CONNECTION_IDS,
+            initial_packets: Vec::new(),
+            handshake_packets: Vec::new(),
+            pacer: Pacer::new(path.quic.server_datagram, window, path.quic.initial_rtt),
+            rtt: None,
+            paced_until: None,
+            client_hello: 0,
+            client_rest: 0,
+            has_initial_keys: true,
+            largest: 0,
+        }
+    }
+
+    fn walk(mut self) -> Walk {
+        let size = self.path.quic.client_datagram;
+        let count = initials(self.messages.client_hello, size);
+        for number in 1..=count {
+            self.send(
+                Client,
+                size,
+                Carried::Hello {
+                    is_last: number == count,
+                },
+            );
+        }
+        while self.client_rest < self.messages.rest {
+            let arrival = self.under_way.peek().map(|Reverse(next)| next.at);
+            match (arrival, self.paced_until) {
+                (Some(at), paced) if paced.is_none_or(|paced| at < paced) => {
+                    let Some(Reverse(next)) = self.under_way.pop() else {
+                        break;
+                    };
+                    self.now = next.at;
+                    self.arrives(next.carries);
+                }
+                (_, Some(paced)) => {
+                    self.now = paced;
+                    self.paced_until = None;
+                    self.transmit();
+                }
+                (_, None) => break,
+            }
+        }
+        Walk {
+            handshake: self.now.since(Time(0)),
+            datagrams: self.datagrams,
+            pipes: self.pipes,
+        }
+    }
+
+    fn send(&mut self, sender: Side, bytes: usize, carries: Carried) {
+        let number = self.datagrams.len();
+        self.datagrams.push(Datagram {
+            sender,
+            sent: self.now.since(Time(0)),
+            bytes,
+        });
+        if let Fate::Arrives(at) = send(&mut self.pipes, self.now, sender, bytes) {
+            self.under_way.push(Reverse(Arrival {
+                at,
+                number,
+                carries,
+            }));
+        }
+    }
+
+    fn arrives(&mut self, carries: Carried) {
+        match carries {
+            Carried::Hello { is_last } => {
+                self.received += self.path.quic.client_datagram;
+                self.has_hello |= is_last;
+                self.has_to_acknowledge = true;
+                self.transmit();
+            }
+            Carried::Server {
+                hello,
+                handshake,
+                rest,
+            } => self.client_takes(hello, handshake, rest),
+            Carried::Acks {
+                bytes,
+                initial,
+                handshake,
+            } => {
+                if handshake.is_some() {
+                    self.is_validated = true;
+                } else if !self.is_validated {
+                    self.received += bytes;
+                }
+                if initial {
+                    self.acknowledged(Level::Initial, 0);
+                }
+                if let Some(number) = handshake {
+                    // The client has no Initial keys any more, and neither has the server (RFC 9001, 4.9.1).
+                    for packet in std::mem::take(&mut self.initial_packets) {
+                        self.in_flight -= if packet.is_there { packet.bytes } else { 0 };
+                    }
+                    self.acknowledged(Level::Handshake, number);
+                }
+                self.transmit();
+            }
+        }
+    }
+
+    /// The client has a datagram, and acknowledges what is in it.
+    fn client_takes(&mut self, hello: usize, handshake: Option<usize>, rest: usize) {
+        self.client_hello += hello;
+        self.client_rest += rest;
+        if self.client_rest >= self.messages.rest {
+            return;
+        }
+        // Without the whole ServerHello there are no keys for what joins it.
+        let handshake = handshake.filter(|_| self.client_hello >= self.messages.server_hello);
+        let initial = hello > 0 && self.has_initial_keys;
+        if let Some(number) = handshake {
+            self.has_initial_keys = false;
+            self.largest = self.largest.max(number);
+        }
+        let bytes = match (initial, handshake) {
+            (true, _) => self.path.quic.client_datagram,
+            (false, Some(_)) => LONG_HEADER + ack(self.largest) + TAG,
+            (false, None) => return,
+        };
+        self.send(
+            Client,
+            bytes,
+            Carried::Acks {
+                bytes,
+                initial,
+                handshake,
+            },
+        );
+    }
+
+    /// The server learns that packets of a level have come, up to one of them. Initial packets are acknowledged all together.
+    fn acknowledged(&mut self, level: Level, number: usize) {
+        let (packets, range) = match level {
+            Level::Initial => {
+                let first = self
+                    .initial_packets
+                    .iter()
+                    .position(|packet| packet.is_there);
+                (&mut self.initial_packets, first)
+            }
+            Level::Handshake => (&mut self.handshake_packets, Some(number)),
+        };
+        let Some(packet) = range.and_then(|number| packets.get_mut(number)) else {
+            return;
+        };
+        if !std::mem::take(&mut packet.is_there) {
+            return;
+        }
+        let sample = self.now.since(packet.sent);
+        self.in_flight -= packet.bytes;
+        if !self.is_limited {
+            self.window += packet.bytes;
+        }
+        // RFC 9002, 5.3.
+        self.rtt = Some(
+            self.rtt
+                .map_or(sample, |smoothed| (smoothed * 7 + sample) / 8),
+        );
+    }
+
+    /// Has the server send what it may.
+    fn transmit(&mut self) {
+        let size = self.path.quic.server_datagram;
+        loop {
+            let has_initial = self.has_hello && self.hello_sent < self.messages.server_hello;
+            let has_rest = self.has_hello && self.rest_sent < self.messages.rest;
+            let has_ids = self.has_hello && !has_rest && !has_initial && self.ids_left > 0;
+            if !(has_initial || has_rest || has_ids || self.has_to_acknowledge) {
+                self.is_limited = true;
+                return;
+            }
+            if !self.is_validated && self.sent >= 3 * self.received {
+                self.is_limited = true;
+                return;
+            }
+            if has_initial || has_rest || has_ids {
+                if self.in_flight + size >= self.window {
+                    self.is_limited = false;
+                    // An acknowledgement alone may leave.
+                    if !self.has_to_acknowledge {
+                        return;
+                    }
+                } else {
+                    let rtt = self.rtt.unwrap_or(self.path.quic.initial_rtt);
+                    if let Some(until) = self.pacer.hold(self.now, size, self.window, rtt) {
+                        self.is_limited = false;
+                        self.paced_until = Some(until);
+                        return;
+                    }
+                }
+            }
+            self.transmit_one(size);
+        }
+    }
+
+    /// A datagram of the server's, which has something to say.
+    fn transmit_one(&mut self, size: usize) {
+        let (mut bytes, mut hello, mut rest, mut handshake) = (0, 0, 0, None);
+        let acknowledges = std::mem::take(&mut self.has_to_acknowledge);
+        let besides = LONG_HEADER + NO_TOKEN + TAG + if acknowledges { ack(0) } else { 0 };
+        let left = self.messages.server_hello - self.hello_sent;
+        if self.has_hello && left > 0 {
+            hello = fits(size, besides, self.hello_sent, left);
+            bytes = besides + crypto(self.hello_sent, hello);
+            self.hello_sent += hello;
+        } else if acknowledges {
+            bytes = besides;
+        }
+        let is_padded = hello > 0;
+        let left = self.messages.rest - self.rest_sent;
+        let is_next = self.has_hello && self.hello_sent == self.messages.server_hello;
+        let mut initial = bytes;
+        let mut last = 0;
+        if is_next && left > 0 && (bytes == 0 || size - bytes >= LEAST_ROOM) {
+            let besides = LONG_HEADER + TAG;
+            rest = fits(size - bytes, besides, self.rest_sent, left);
+            last = besides + crypto(self.rest_sent, rest);
+            bytes += last;
+            self.rest_sent += rest;
+            handshake = Some(self.handshake_packets.len());
+        }
+        let is_whole = is_next && self.rest_sent == self.messages.rest && self.ids_left > 0;
+        let mut ids = 0;
+        if is_whole && (bytes == 0 || size - bytes >= LEAST_ROOM) {
+            let room = (size - bytes).saturating_sub(SHORT_HEADER + TAG);
+            let given = (0..self.ids_left)
+                .take_while(|given| given * CONNECTION_ID + CONNECTION_ID_BOUND < room)
+                .count();
+            self.ids_left -= given;
+            ids = SHORT_HEADER + given * CONNECTION_ID + TAG;
+            bytes += ids;
+        }
+        // The last packet has the padding.
+        if is_padded && bytes < size {
+            let padding = size - bytes;
+            match (ids, handshake) {
+                (1.., _) => ids += padding,
+                (0, Some(_)) => last += padding,
+                (0, None) => initial += padding,
+            }
+            bytes = size;
+        }
+        let packet = |bytes| Packet {
+            bytes,
+            sent: self.now,
+            is_there: true,
+        };
+        // What acknowledges alone is neither in flight nor paced.
+        let initial = if hello > 0 { initial } else { 0 };
+        if hello > 0 {
+            self.initial_packets.push(packet(initial));
+            self.in_flight += initial;
+        }
+        if handshake.is_some() {
+            self.handshake_packets.push(packet(last));
+            self.in_flight += last;
+        }
+        self.in_flight += ids;
+        self.sent += bytes;
+        self.pacer.spend(initial + last + ids);
+        self.send(
+            Server,
+            bytes,
+            Carried::Server {
+                hello,
+                handshake,
+                rest,
+            },
+        );
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Level {
+    Initial,
+    Handshake,
+}
+
+fn send(pipes: &mut [Pipe; 2], now: Time, sender: Side, bytes: usize) -> Fate {
+    pipes[sender as usize].send(now, HEADERS + bytes, PacketKey::datagram(0))
+}
+
+/// What holds datagrams back so that a window leaves in 0.8 round trips, in bytes (quinn's `pacing.rs`).
+struct Pacer {
+    size: u64,
+    capacity: u64,
+    tokens: u64,
+    window: u64,
+    filled: Time,
+}
+
+impl Pacer {
+    fn new(size: usize, window: usize, rtt: Duration) -> Pacer {
+        let (size, window) = (size as u64, window as u64);
+        let capacity = capacity(size, window, rtt);
+        Pacer {
+            size,
+            capacity,
+            tokens: capacity,
+            window,
+            filled: Time(0),
+        }
+    }
+
+    /// Until when a datagram has to wait, if it has to.
+    fn hold(&mut self, now: Time, bytes: usize, window: usize, rtt: Duration) -> Option<Time> {
+        let (bytes, window) = (bytes as u64, window as u64);
+        if window != self.window {
+            self.capacity = capacity(self.size, window, rtt);
+            self.tokens = self.tokens.min(self.capacity);
+            self.window = window;
+        }
+        if self.tokens >= bytes || rtt.is_zero() {
+            return None;
+        }
+        let rounds = now.since(self.filled).as_secs_f64() / rtt.as_secs_f64();
+        let new = (window as f64 * 1.25 * rounds) as u64;
+        self.tokens = self.tokens.saturating_add(new).min(self.capacity);
+        self.filled = now;
+        if self.tokens >= bytes {
+            return None;
+        }
+        let missing = bytes.max(self.capacity) - self.tokens;
+        let unscaled = u32::try_from(missing)
+            .ok()
+            .and_then(|missing| rtt.checked_mul(missing));
+        let unscaled = unscaled.unwrap_or(Duration::MAX) / u32::try_from(window).ok()?.max(1);
+        Some(now + (unscaled / 5) * 4)
+    }
+
+    fn spend(&mut self, bytes: usize) {
+        self.tokens = self.tokens.saturating_sub(bytes as u64);
+    }
+}
+
+/// What may leave at once: what a window gives in 2 ms, but ten datagrams at least and 256 at most.
+fn capacity(size: u64, window: u64, rtt: Duration) -> u64 {
+    const BURST: u128 = 2_000_000;
+    let burst = u128::from(window) * BURST / rtt.as_nanos().max(1);
+    let burst = u64::try_from(burst).unwrap_or(u64::MAX);
+    burst.clamp(10 * size, 256 * size)
+}
+
+/// When what happens on a connection over QUIC.
+pub(crate) fn timeline(exchange: &Exchange, path: &Path) -> Timeline {
+    let bytes = |message| exchange.bytes(message) as usize;
+    let payload = |flight| exchange.handshake.payload(flight) as usize;
+    let server_hello = bytes(Message::ServerHello);
+    let messages = Messages {
+        client_hello: bytes(Message::ClientHello),
+        server_hello,
+        rest: payload(HandshakeFlight::Server).saturating_sub(server_hello),
+        finish: payload(HandshakeFlight::ClientFinish),
+    };
+    let mut walked = walk(messages, path);
+    let compute = &path.compute;
+    let answered = compute.client_hello + compute.server_flight;
+    let requests = exchange.requests.as_deref();
+    let response = exchange
+        .response
+        .as_ref()
+        .map_or(0, |response| response.payload);
+    let first = requests.and_then(|requests| requests.first.as_ref());
+    let request = first.map_or(0, |request| request.payload);
+    let (of_request, asked) = walked.request(messages, request, path);
+    let (of_response, answer) = walked.response(asked, response, path);
+    let handshake = walked.handshake + answered + compute.client_finish;
+    let besides = answered + compute.client_finish;
+    let ttfb = (response > 0).then(|| answer + besides + compute.response);
+    let rounds = requests.map_or(0, |requests| requests.later);
+    let think = requests.map_or(Duration::ZERO, |requests| requests.think);
+    let ttlb = match (response, requests.map_or(0, |requests| requests.body)) {
+        (0, 0) => handshake,
+        (0, _) => asked + besides,
+        _ => answer + besides + compute.response + (path.link.rtt() + think) * rounds,
+    };
+    let is_short = of_request <= 1 && of_response <= 1 && rounds == 0;
+    let has_retry = exchange.handshake.messages.get(Message::HelloRetryRequest);
+    let until = match has_retry {
+        Some(_) => Some(Duration::ZERO),
+        None if is_short => None,
+        None if of_request > 1 => Some(handshake),
+        None => Some(ttfb.unwrap_or(handshake)),
+    };
+    Timeline {
+        connect: None,
+        handshake,
+        ttfb,
+        ttlb,
+        flights: flights(&walked, path, answered),
+        limit: until.map(|until| Limit {
+            until,
+            reason: Reason::Paced,
+        }),
+    }
+}
+
+impl Walk {
+    /// How many datagrams a request takes with the client's last messages, and when the last of them is there.
+    fn request(&mut self, messages: Messages, request: usize, path: &Path) -> (usize, Duration) {
+        let size = path.quic.client_datagram;
+        let finish = LONG_HEADER + ack(0) + crypto(0, messages.finish) + TAG;
+        let request = if request > 0 { stream(request) } else { 0 };
+        let ids = CONNECTION_IDS * CONNECTION_ID;
+        let all = finish + SHORT_HEADER + ids + request + TAG;
+        (
+            all.div_ceil(size),
+            self.arrive(Client, self.handshake, all, size),
+        )
+    }
+
+    /// The same of a response that leaves at that moment.
+    fn response(&mut self, start: Duration, response: usize, path: &Path) -> (usize, Duration) {
+        let size = path.quic.server_datagram;
+        let all = SHORT_HEADER + DONE + stream(response) + TAG;
+        (
+            all.div_ceil(size),
+            self.arrive(Server, start, all.min(size), size),
+        )
+    }
+
+    /// When the last of so many bytes is there, in datagrams of a size.
+    fn arrive(&mut self, sender: Side, start: Duration, bytes: usize, size: usize) -> Duration {
+        let now = Time(u64::try_from(start.as_nanos()).unwrap_or(u64::MAX));
+        let mut last = start;
+        let mut left = bytes;
+        while left > 0 {
+            let datagram = left.min(size);
+            left -= datagram;
+            if let Fate::Arrives(at) = send(&mut self.pipes, now, sender, datagram) {
+                last = at.since(Time(0));
+            }
+        }
+        last
+    }
+}
+
+/// What each end sends before it waits for the other, acknowledgements aside. One flight of the server's is apart from the one
+/// before by half of a round trip at least.
+fn flights(walked: &Walk, path: &Path, answered: Duration) -> Vec<Flight> {
+    let gap = path.link.rtt() / 2;
+    let mut flights: Vec<Flight> = Vec::new();
+    for datagram in &walked.datagrams {
+        let is_first_of_client = datagram.sent.is_zero();
+        let is_ack = match datagram.sender {
+            Client => !is_first_of_client,
+            Server => datagram.bytes <= LONG_HEADER + NO_TOKEN + ack(0) + TAG,
+        };
+        if is_ack {
+            continue;
+        }
+        let late = match datagram.sender {
+            Client => path.compute.client_hello,
+            Server => answered,
+        };
+        let start = datagram.sent + late;
+        match flights.last_mut() {
+            Some(flight) if flight.sender == datagram.sender && start - flight.start < gap => {
+                flight.segments += 1;
+                flight.bytes += datagram.bytes;
+            }
+            _ => flights.push(Flight {
+                sender: datagram.sender,
+                start,
+                segments: 1,
+                bytes: datagram.bytes,
+                cwnd: path.server_initcwnd,
+            }),
+        }
+    }
+    flights
+}
+
+#[cfg(test)]
+mod tests;

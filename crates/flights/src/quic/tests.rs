@@ -1,0 +1,73 @@
+//! As quinn 0.11.19 has it: the numbers are those of the laboratory's model, which `lastbyte` holds against this, datagram by
+//! datagram.
+
+use lastbyte_link::{Direction, Link};
+
+use super::*;
+
+fn path() -> Path {
+    Path {
+        link: Link::symmetric(Duration::from_millis(100), Direction::default()),
+        ..Path::default()
+    }
+}
+
+fn of(client_hello: usize, rest: usize) -> Messages {
+    Messages {
+        client_hello,
+        server_hello: 1178,
+        rest,
+        finish: 52,
+    }
+}
+
+/// What the server sends: when, and how many bytes.
+fn server(messages: Messages) -> Vec<(u128, usize)> {
+    let walked = walk(messages, &path());
+    let sent = walked
+        .datagrams
+        .iter()
+        .filter(|datagram| datagram.sender == Server);
+    sent.map(|datagram| (datagram.sent.as_millis(), datagram.bytes))
+        .collect()
+}
+
+#[test]
+fn ml_dsa_87_takes_two_flights() {
+    let mut wanted = vec![(50, 48)];
+    wanted.extend([(50, 1200); 6]);
+    wanted.extend([(150, 1200); 12]);
+    wanted.push((150, 1028));
+    assert_eq!(server(of(1478, 139 + 15_536 + 4635 + 52)), wanted);
+    let walked = walk(of(1478, 139 + 15_536 + 4635 + 52), &path());
+    assert_eq!(walked.handshake, Duration::from_millis(200));
+}
+
+#[test]
+fn a_small_client_hello_gives_a_server_half_of_the_credit() {
+    let messages = Messages {
+        server_hello: 90,
+        ..of(300, 139 + 8562 + 2428 + 52)
+    };
+    let mut wanted = vec![(50, 1200); 3];
+    wanted.extend([(150, 1200); 6]);
+    wanted.push((150, 1130));
+    assert_eq!(server(messages), wanted);
+}
+
+#[test]
+fn each_byte_of_a_message_is_in_a_datagram() {
+    for rest in (1..40_000).step_by(37) {
+        let datagrams = server(of(1450, rest));
+        assert!(datagrams.iter().all(|(_, bytes)| *bytes <= 1200));
+        assert!(
+            datagrams.iter().map(|(_, bytes)| bytes).sum::<usize>() > 1178 + rest,
+            "{rest} {datagrams:?}"
+        );
+        let credit: usize = (datagrams.iter().filter(|(at, _)| *at == 50))
+            .map(|(_, bytes)| bytes)
+            .sum();
+        // Three times two datagrams, and less than a whole one.
+        assert!(credit < 3 * 2400 + 1200);
+    }
+}

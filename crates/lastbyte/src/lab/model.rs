@@ -1,0 +1,228 @@
+//! QUIC's connections: both ends and the network between them in this process, on a clock of their own.
+//!
+//! Nothing here is a kernel's, so it takes no root and no guest. The ends are quinn's ([`lastbyte_quic`]), the network
+//! is [`lastbyte_link`]'s, and the clock goes on to whatever happens next: computing takes no time. All that is random
+//! comes from the seed and the index of the connection, so arms share luck and two runs have the same rows.
+
+mod ends;
+mod lose;
+mod path;
+#[cfg(test)]
+mod tests;
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use lastbyte_pki::Store;
+
+use self::ends::connection;
+pub use self::lose::lose;
+use super::calibration::CalibratedCosts;
+use super::cores::processors;
+use super::runner::{BlockError, Ending, Engine, Job};
+use super::trial::try_handshake;
+use crate::results::{
+    Beside, CpuCosts, EngineReport, Environment, PartHeader, Row, Validity, write_part,
+};
+use crate::study::{
+    Arm, Buffers, Cell, CpuTime, EngineName, Gso, Preset, ReceiveBuffer, Study, TransportName,
+    Writes,
+};
+
+/// Connections of one block.
+const BLOCK: u32 = 250;
+
+/// What [`Environment::versions`] calls the library that speaks QUIC.
+const QUIC: &str = "QUIC";
+
+/// The engine of studies all of whose arms are QUIC's: it needs neither root nor a kernel.
+pub struct Model {
+    environment: Environment,
+    costs: CalibratedCosts,
+}
+
+impl Model {
+    /// An engine of this machine's `environment`. `chains` has the arms' chains, and calibrations are kept in `cache`.
+    pub fn new(mut environment: Environment, chains: Store, cache: PathBuf) -> Self {
+        environment.engine = EngineName::Virtual;
+        "none: the model of QUIC has none".clone_into(&mut environment.kernel);
+        add_version(&mut environment);
+        Self {
+            environment,
+            costs: CalibratedCosts::new(chains, cache),
+        }
+    }
+}
+
+impl Engine for Model {
+    fn environment(&self) -> &Environment {
+        &self.environment
+    }
+
+    fn check(&self, study: &Study) -> Result<(), String> {
+        check(study)
+    }
+
+    fn block_size(&self, _: &Study) -> u32 {
+        BLOCK
+    }
+
+    fn workers(&self, _: &Study) -> usize {
+        processors()
+    }
+
+    fn expected_block(&self, job: &Job<'_>) -> Duration {
+        expected_block(job)
+    }
+
+    fn measure(&self, job: &Job<'_>, draft: &Path) -> Result<Ending, BlockError> {
+        measure(job, draft, &self.environment, self.costs.beside(job)?)
+    }
+}
+
+/// Says in an environment which library speaks QUIC.
+pub(super) fn add_version(environment: &mut Environment) {
+    (environment.versions).insert(QUIC.to_owned(), lastbyte_quic::VERSION.to_owned());
+}
+
+/// Whether an arm is measured here, whichever engine measures the others.
+pub(super) fn is_modelled(arm: &Arm) -> bool {
+    arm.transport == TransportName::Quic
+}
+
+/// About how long a block takes.
+pub(super) fn expected_block(job: &Job<'_>) -> Duration {
+    const DATAGRAM: Duration = Duration::from_micros(6);
+    let Some(handshake) = try_handshake(job) else {
+        return Duration::ZERO;
+    };
+    let connection = handshake.cpu.mul_f64(1.5) + DATAGRAM * handshake.packets;
+    connection * job.connections.len() as u32
+}
+
+/// Whether all arms of a study over QUIC can be had so in its cells.
+///
+/// # Errors
+///
+/// What can't, with the hint.
+pub fn check(study: &Study) -> Result<(), String> {
+    for measure in &study.measures {
+        let experiment = &measure.experiment;
+        let Some(arm) = experiment.arms.iter().find(|arm| is_modelled(arm)) else {
+            continue;
+        };
+        let refuse =
+            |problem: String| format!("measure {:?}, arm {:?}: {problem}", measure.id, arm.name);
+        match experiment.cpu {
+            CpuTime::None | CpuTime::Beside => {}
+            CpuTime::Calibrated | CpuTime::Laptop | CpuTime::Phone => {
+                return Err(refuse(format!(
+                    "with transport=quic computing takes no time in the clock: leave cpu = \"{}\" out",
+                    experiment.cpu
+                )));
+            }
+        }
+        for cell in &experiment.cells {
+            check_cell(arm, cell).map_err(refuse)?;
+        }
+    }
+    Ok(())
+}
+
+fn check_cell(arm: &Arm, cell: &Cell) -> Result<(), String> {
+    let not_there = |parameter: &str| {
+        Err(format!(
+            "{parameter} is TCP's, and transport=quic has none of it: leave it out"
+        ))
+    };
+    if cell.page.is_some() {
+        return Err("pages are loaded over TCP alone: leave transport=quic out".to_owned());
+    }
+    if cell.preset == Preset::Published2024 {
+        return Err(format!(
+            "the preset {} is of TCP: leave it out",
+            cell.preset
+        ));
+    }
+    if cell.gso == Gso::On {
+        return not_there("gso");
+    }
+    if cell.hosts.receive_buffer != ReceiveBuffer::Unset {
+        return not_there("receive_buffer");
+    }
+    if cell.hosts.writes != Writes::WHOLE {
+        return not_there("writes");
+    }
+    let least = path::LEAST_MTU;
+    if cell.hosts.mtu.bytes() < least {
+        return Err(format!(
+            "QUIC has datagrams of 1200 bytes at least (RFC 9000, 14), and an mtu of {} holds none: {least} does",
+            cell.hosts.mtu
+        ));
+    }
+    if arm.possible_sessions(cell).len() > 1 {
+        return Err(
+            "it begins in several ways, which transport=quic does not have yet: give it resume=no or resume=ticket"
+                .to_owned(),
+        );
+    }
+    Ok(())
+}
+
+/// Measures a block and writes its part.
+pub(super) fn measure(
+    job: &Job<'_>,
+    draft: &Path,
+    environment: &Environment,
+    beside: Beside,
+) -> Result<Ending, BlockError> {
+    let mut rows = Vec::with_capacity(job.connections.len());
+    let mut packets = 0;
+    for index in job.connections.clone() {
+        if job.interrupt.load(Ordering::Relaxed) {
+            return Ok(Ending::Interrupted);
+        }
+        let cell = job.cell.of_connection(index);
+        let row = connection(job.arm, &cell, job.experiment, index).row;
+        packets += datagrams(&row);
+        rows.push(Row {
+            block: job.id.block,
+            ..row
+        });
+        (job.ended)();
+    }
+    let report = EngineReport {
+        cpu_costs: None::<CpuCosts>,
+        beside,
+        computing: None,
+        buffers: Buffers::default(),
+        concurrency: 1,
+        lowered: 0,
+        link_lateness_p99: Duration::ZERO,
+        endpoint_wait_p50: Duration::ZERO,
+        packets,
+        emulator_cpu: Duration::ZERO,
+        endpoint_cpu: Duration::ZERO,
+        validity: Validity::Valid,
+    };
+    let header = PartHeader::new(
+        job.study,
+        job.id,
+        job.connections.clone(),
+        job.arm.digest(),
+        report,
+        environment.clone(),
+    )
+    .ok_or_else(|| BlockError::Failed("the study has no such block".to_owned()))?;
+    File::create(draft)
+        .and_then(|file| write_part(file, &header, job.study, &rows))
+        .map_err(BlockError::Write)?;
+    Ok(Ending::Complete)
+}
+
+fn datagrams(row: &Row) -> u64 {
+    let ends = row.transport.quic().into_iter().flatten();
+    ends.map(|end| u64::from(end.datagrams)).sum()
+}

@@ -1,0 +1,353 @@
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use lastbyte_exchange::HandshakeFlight;
+use lastbyte_link::{Bytes, Direction, Link, Side};
+use lastbyte_pki::Store;
+use lastbyte_tls::observer::Message;
+
+use super::*;
+use lastbyte_flights::Compute;
+
+use crate::lab::PreparedArm;
+use crate::results::{Cause, FailureKind, Outcome, expected};
+use crate::study::{Congestion, Experiment};
+
+fn prepared(arm: &str) -> PreparedArm {
+    let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target");
+    let store = Store::open(target.join("test-chains"));
+    PreparedArm::new(arm.parse().unwrap(), &store).unwrap()
+}
+
+fn cell(data: u64, direction: Direction) -> Cell {
+    Cell {
+        link: Link::symmetric(Duration::from_millis(100), direction),
+        data: Bytes(data),
+        ..Cell::default()
+    }
+}
+
+fn rows(arm: &str, cell: &Cell, count: u32) -> Vec<Row> {
+    let arm = prepared(arm);
+    let experiment = Experiment::new(vec![arm.arm.clone()], vec![cell.clone()], count);
+    (0..count)
+        .map(|index| connection(&arm, cell, &experiment, index).row)
+        .collect()
+}
+
+const ECDSA: &str = "X25519MLKEM768/ecdsa-p256/transport=quic";
+const ML_DSA: &str = "X25519MLKEM768/ml-dsa-65/transport=quic";
+
+fn ms(milliseconds: u64) -> Option<Duration> {
+    Some(Duration::from_millis(milliseconds))
+}
+
+#[test]
+fn a_row_has_what_was_on_the_wire_and_no_connect_time() {
+    let [row] = &rows(ML_DSA, &cell(1000, Direction::default()), 1)[..] else {
+        panic!("one was measured");
+    };
+    assert_eq!(row.outcome, Outcome::Completed);
+    assert_eq!((row.times.connect, row.times.handshake), (None, ms(200)));
+    assert_eq!(row.times.ttfb, ms(300));
+    assert_eq!(row.times.ttlb, ms(300));
+    // The server has it half a round trip later.
+    assert_eq!(row.times.server_handshake, ms(250));
+    let bytes = |message| row.exchange.handshake.messages.get(message);
+    assert_eq!(bytes(Message::ServerHello), Some(1178));
+    assert_eq!(bytes(Message::ClientFinished), Some(52));
+    assert_eq!(row.exchange.negotiated.group, Some(0x11ec));
+    assert_eq!(row.exchange.negotiated.certificates, Some(2));
+    // Two Initials of 1200 bytes.
+    assert_eq!(
+        row.exchange.wire_bytes(HandshakeFlight::ClientHello),
+        Some(2400)
+    );
+    assert_eq!(
+        row.exchange
+            .transport
+            .quic()
+            .unwrap()
+            .client_hello_datagrams,
+        Some(2)
+    );
+    let [client, server] = row.transport.quic().map(Option::unwrap);
+    assert!(client.datagrams > 2 && client.unvalidated_bytes.is_none());
+    // Three times what it had, in whole datagrams, and then a round trip of waiting.
+    assert_eq!(server.credited_bytes.unwrap() % 1200, 0);
+    assert!(server.unvalidated_bytes.unwrap() >= 3 * 2400);
+    assert_eq!(server.blocked_by_credit, ms(100));
+    assert_eq!((server.lost, client.lost), (0, 0));
+}
+
+#[test]
+fn two_runs_have_the_same_rows() {
+    let direction = Direction {
+        loss: "3%".parse().unwrap(),
+        rate: Some("10mbit".parse().unwrap()),
+        ..Direction::default()
+    };
+    for arm in [ECDSA, ML_DSA] {
+        let cell = cell(50 << 10, direction.clone());
+        assert!(rows(arm, &cell, 20) == rows(arm, &cell, 20), "{arm}");
+    }
+}
+
+#[test]
+fn each_congestion_control_carries_every_byte() {
+    for congestion in Congestion::ALL {
+        let cell = Cell {
+            congestion,
+            requests: 3,
+            upload: Bytes(5000),
+            think: Duration::from_millis(7),
+            ..cell(100_000, Direction::default())
+        };
+        for row in rows(ECDSA, &cell, 2) {
+            assert_eq!(row.outcome, Outcome::Completed, "{congestion}");
+            let requests = row.times.ttlb.unwrap() - row.times.handshake.unwrap();
+            assert!(
+                requests > Duration::from_millis(314),
+                "{congestion}: {requests:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_body_without_a_response_ends_at_the_server() {
+    let cell = Cell {
+        upload: Bytes(100),
+        ..cell(0, Direction::default())
+    };
+    for row in rows(ECDSA, &cell, 1) {
+        assert_eq!(row.times.ttfb, None);
+        assert_eq!(row.times.ttlb, ms(150));
+    }
+}
+
+#[test]
+fn a_handshake_alone_ends_with_it() {
+    for row in rows(ECDSA, &cell(0, Direction::default()), 1) {
+        assert_eq!(row.times.ttlb, ms(100));
+        assert_eq!(row.outcome, Outcome::Completed);
+    }
+}
+
+#[test]
+fn a_resumed_session_and_a_proved_client_are_seen() {
+    let resumed = format!("{ML_DSA}/resume=ticket");
+    for row in rows(&resumed, &cell(1000, Direction::default()), 3) {
+        assert_eq!(row.times.handshake, ms(100));
+        assert_eq!(row.exchange.bytes(Message::Certificate), 0);
+        assert_eq!(
+            row.exchange.negotiated.resumption,
+            crate::results::Resumption::Resumed
+        );
+    }
+    let mutual = format!("{ECDSA}/mutual=ecdsa-p256");
+    for row in rows(&mutual, &cell(1000, Direction::default()), 1) {
+        assert!(row.exchange.client_certificate_bytes() > 0);
+        assert_eq!(row.outcome, Outcome::Completed);
+    }
+}
+
+#[test]
+fn a_link_that_loses_all_ends_by_the_timer_of_idleness() {
+    let direction = Direction {
+        loss: "100%".parse().unwrap(),
+        ..Direction::default()
+    };
+    for row in rows(ECDSA, &cell(1000, direction), 1) {
+        let Outcome::Failed { cause, reason } = &row.outcome else {
+            panic!("{:?}", row.outcome);
+        };
+        assert_eq!(*cause, Cause::Client(FailureKind::Idle));
+        assert_eq!(reason, "client: nothing came any more");
+    }
+}
+
+#[test]
+fn a_timeout_comes_before_that() {
+    let arm = prepared(ECDSA);
+    let cell = cell(1000, Direction::default());
+    let experiment = Experiment {
+        timeout: Duration::from_millis(120),
+        ..Experiment::new(vec![arm.arm.clone()], vec![cell.clone()], 1)
+    };
+    let row = connection(&arm, &cell, &experiment, 0).row;
+    assert_eq!(row.outcome, Outcome::TimedOut);
+    assert_eq!(row.times.handshake, ms(100));
+}
+
+#[test]
+fn what_is_of_tcp_is_refused_with_the_hint() {
+    let refused = |change: fn(&mut Cell)| {
+        let mut cell = cell(1000, Direction::default());
+        change(&mut cell);
+        let arms = vec![ECDSA.parse().unwrap()];
+        check(&Study::single("test", Experiment::new(arms, vec![cell], 1))).unwrap_err()
+    };
+    for (error, what) in [
+        (refused(|cell| cell.gso = Gso::On), "gso is TCP's"),
+        (
+            refused(|cell| cell.hosts.mtu = "1227".parse().unwrap()),
+            "1228 does",
+        ),
+        (
+            refused(|cell| cell.hosts.receive_buffer = "64KiB".parse().unwrap()),
+            "receive_buffer is TCP's",
+        ),
+        (
+            refused(|cell| cell.hosts.writes = "4322B".parse().unwrap()),
+            "writes is TCP's",
+        ),
+        (
+            refused(|cell| cell.preset = Preset::Published2024),
+            "the preset",
+        ),
+    ] {
+        assert!(error.contains(what), "{error}");
+    }
+    for (key, what) in [
+        ("record_size=1000", "record_size"),
+        ("flush=native", "flush"),
+        ("client_hello_split=10B", "client_hello_split"),
+        ("server=nginx", "server"),
+        ("stack=rustls", "stack"),
+        ("resume=0rtt", "resume"),
+        ("delivery=pqtls-ad", "delivery"),
+    ] {
+        let error = format!("{ECDSA}/{key}")
+            .parse::<Arm>()
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains(&format!("transport=quic has no {what}=")),
+            "{error}"
+        );
+    }
+}
+
+/// Arithmetic and the model have the same datagrams, each at the same time but for what the pacer makes of round-trip times that
+/// vary.
+#[test]
+fn arithmetic_is_the_model_datagram_by_datagram() {
+    let rates = [None, Some("1gbit"), Some("10mbit"), Some("2mbit")];
+    let near = |one: Duration, other: Duration| one.abs_diff(other) <= one / 1000;
+    let (mut exact, mut count) = (0, 0);
+    for (group, initcwnd) in [
+        ("X25519", 10),
+        ("X25519MLKEM768", 10),
+        ("X25519MLKEM768", 12),
+        ("X25519MLKEM768", 20),
+        ("X25519MLKEM768", 32),
+        ("SecP384r1MLKEM1024", 10),
+    ] {
+        for bytes in (1400..34_000).step_by(1021) {
+            let arm = prepared(&format!("{group}/ecdsa-p256:{bytes}B/transport=quic"));
+            for rate in rates {
+                let direction = Direction {
+                    rate: rate.map(|rate| rate.parse().unwrap()),
+                    ..Direction::default()
+                };
+                let cell = Cell {
+                    initcwnd,
+                    ..cell(300, direction)
+                };
+                let what = format!("{group} {bytes} {initcwnd} {rate:?}");
+                let experiment = Experiment::new(vec![arm.arm.clone()], vec![cell.clone()], 1);
+                let carried = connection(&arm, &cell, &experiment, bytes as u32);
+                let row = &carried.row;
+                let computed = expected(
+                    &row.exchange,
+                    &cell,
+                    arm.arm.record_size,
+                    Compute::default(),
+                );
+                let (handshake, ttfb) = (row.times.handshake.unwrap(), row.times.ttfb.unwrap());
+                assert!(
+                    near(computed.handshake, handshake),
+                    "{what}: {handshake:?} {computed:?}"
+                );
+                assert!(
+                    near(computed.ttfb.unwrap(), ttfb),
+                    "{what}: {ttfb:?} {computed:?}"
+                );
+                count += 1;
+                exact += u32::from(computed.handshake == handshake && computed.ttfb == Some(ttfb));
+                let walked = walked(row, &cell);
+                for side in [Side::Client, Side::Server] {
+                    let sent = carried.datagrams.iter().filter(|one| one.sender == side);
+                    let walked = walked.iter().filter(|one| one.sender == side);
+                    for (place, (sent, walked)) in sent.zip(walked).enumerate() {
+                        let what = format!("{what}, {place}: {sent:?} {walked:?}");
+                        assert_eq!(sent.bytes, walked.bytes, "{what}");
+                        assert!(
+                            near(Duration::from_nanos(sent.sent.0), walked.sent),
+                            "{what}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+    assert!(exact * 100 > count * 99, "{exact} of {count}");
+}
+
+fn walked(row: &Row, cell: &Cell) -> Vec<lastbyte_flights::quic::Datagram> {
+    let bytes = |message| row.exchange.bytes(message) as usize;
+    let server = row.exchange.handshake.payload(HandshakeFlight::Server) as usize;
+    let path = lastbyte_flights::Path {
+        link: cell.link.clone(),
+        server_initcwnd: cell.initcwnd,
+        ..Default::default()
+    };
+    let messages = lastbyte_flights::quic::Messages {
+        client_hello: bytes(Message::ClientHello),
+        server_hello: bytes(Message::ServerHello),
+        rest: server - bytes(Message::ServerHello),
+        finish: bytes(Message::ClientFinished),
+    };
+    lastbyte_flights::quic::walk(messages, &path).datagrams
+}
+
+/// docs/quic.md has this.
+#[test]
+fn a_lost_datagram_costs_what_quinn_makes_of_it() {
+    let losses = |arm: &str| {
+        let arm = prepared(arm);
+        let cell = cell(1000, Direction::default());
+        let experiment = Experiment::new(vec![arm.arm.clone()], vec![cell.clone()], 1);
+        lose(&arm, &cell, &experiment, &AtomicBool::new(false)).unwrap()
+    };
+    let never = |losses: &crate::results::Losses| -> Vec<(Side, u32, String)> {
+        let lost = losses.lost.iter().filter(|lost| lost.handshake().is_none());
+        lost.map(|lost| (lost.sender, lost.number, lost.carries.clone()))
+            .collect()
+    };
+    let pq = losses(ML_DSA);
+    let beginning = "the beginning of ServerHello".to_owned();
+    assert_eq!(never(&pq), [(Side::Server, 2, beginning)]);
+    assert_eq!(pq.whole.times.handshake, ms(200));
+    let added = |side, number| {
+        let mut lost = pq.lost.iter();
+        let lost = lost.find(|lost| (lost.sender, lost.number) == (side, number));
+        lost.and_then(|lost| pq.added(lost))
+            .map(|added| added.as_millis())
+    };
+    assert_eq!(added(Side::Client, 1), Some(112));
+    assert_eq!(added(Side::Client, 2), Some(300));
+    assert_eq!(added(Side::Server, 3), Some(450));
+    assert_eq!(added(Side::Server, 4), Some(100));
+    // A classical chain leaves room in the window: nothing is beyond recovery.
+    assert_eq!(never(&losses(ECDSA)), []);
+    let last = pq.lost.last().unwrap();
+    assert_eq!(
+        (last.sender, &*last.carries),
+        (Side::Client, "client Finished")
+    );
+}

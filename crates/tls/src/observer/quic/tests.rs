@@ -1,0 +1,121 @@
+#![allow(clippy::unwrap_used)]
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::observer::Message;
+
+/// RFC 9001, A.2: a client's Initial, and what it says.
+fn initial() -> Vec<u8> {
+    let header = hex::decode("c300000001088394c8f03e5157080000449e00000002").unwrap();
+    let hello = hex::decode(concat!(
+        "060040f1010000ed0303ebf8fa56f12939b9584a3896472ec40bb863cfd3e86804fe3a47f06a2b69484c",
+        "00000413011302010000c000000010000e00000b6578616d706c652e636f6dff01000100000a00080006",
+        "001d0017001800100007000504616c706e000500050100000000003300260024001d00209370b2c9caa4",
+        "7fbabaf4559fedba753de171fa71f50f1ce15d43e994ec74d748002b0003020304000d0010000e040305",
+        "0306030203080408050806002d00020101001c00024001003900320408ffffffffffffffff0504800",
+        "0ffff07048000ffff0801100104800075300901100f088394c8f03e51570806048000ffff"
+    ));
+    seal(&header, &hello.unwrap(), 1162, 2)
+}
+
+/// A client's Initial packet with this payload, padded. Its header is not protected yet, its number has four bytes.
+fn seal(header: &[u8], payload: &[u8], length: usize, number: u64) -> Vec<u8> {
+    let [client, _] =
+        PacketSecret::initial(&[0x83, 0x94, 0xc8, 0xf0, 0x3e, 0x51, 0x57, 0x08]).unwrap();
+    let mut payload = payload.to_vec();
+    payload.resize(length, 0);
+    let tag = client
+        .sealing()
+        .unwrap()
+        .seal(number, header, &mut payload)
+        .unwrap();
+    let mask = client
+        .header()
+        .unwrap()
+        .mask(*payload.first_chunk().unwrap())
+        .unwrap();
+    let mut packet = [header, &payload, &tag].concat();
+    packet[0] ^= mask[0] & 0x0f;
+    let number_at = header.len() - 4;
+    for (byte, mask) in packet[number_at..].iter_mut().zip(&mask[1..]) {
+        *byte ^= mask;
+    }
+    packet
+}
+
+#[test]
+fn the_initial_of_the_appendix_is_read() {
+    let mut observer = QuicObserver::default();
+    observer.sent(Side::Client, &initial());
+    let observed = observer.observe(&KeyLog::default());
+    assert_eq!(observed.handshake.bytes(Message::ClientHello), Some(241));
+    assert_eq!(
+        observed.handshake.server_name.as_deref(),
+        Some("example.com")
+    );
+    let [datagram] = &observed.datagrams[..] else {
+        unreachable!("one was sent");
+    };
+    assert_eq!(datagram.bytes, 1200);
+    let packet = Packet {
+        kind: PacketKind::Initial,
+        bytes: 1200,
+        number: Some(2),
+        crypto: Some(241),
+    };
+    assert_eq!(datagram.packets, [packet]);
+    assert!(has_packet(&initial(), PacketKind::Initial));
+    assert!(!has_packet(&initial(), PacketKind::Handshake));
+}
+
+#[test]
+fn crypto_is_put_in_order() {
+    let mut crypto = Crypto::default();
+    for (offset, bytes) in [
+        (4, "efg"),
+        (0, "ab"),
+        (1, "b"),
+        (2, "cd"),
+        (2, "cde"),
+        (20, "late"),
+    ] {
+        crypto.add(offset, bytes.as_bytes());
+    }
+    assert_eq!(crypto.whole, b"abcdefg");
+    crypto.add(u64::MAX, b"far");
+    assert_eq!(crypto.ahead.len(), 1);
+}
+
+/// RFC 9000, A.3.
+#[test]
+fn numbers_are_made_whole() {
+    assert_eq!(packet_number(Some(0xa82f_30ea), 0x9b32, 2), 0xa82f_9b32);
+    assert_eq!(packet_number(None, 0, 1), 0);
+    assert_eq!(packet_number(Some(255), 0, 1), 256);
+}
+
+proptest! {
+    #[test]
+    fn nothing_is_too_strange_to_observe(
+        datagrams in prop::collection::vec((any::<bool>(), prop::collection::vec(any::<u8>(), 0..200)), 0..8)
+    ) {
+        let mut observer = QuicObserver::default();
+        for (is_client, datagram) in &datagrams {
+            let sender = if *is_client { Side::Client } else { Side::Server };
+            observer.sent(sender, datagram);
+        }
+        let observed = observer.observe(&KeyLog::default());
+        prop_assert_eq!(observed.datagrams.len(), datagrams.len());
+    }
+
+    #[test]
+    fn a_changed_packet_is_observed_without_what_can_not_be_opened(at in 0_usize..1200, bit in 0_u8..8) {
+        let mut changed = initial();
+        changed[at] ^= 1 << bit;
+        let mut observer = QuicObserver::default();
+        observer.sent(Side::Client, &changed);
+        let observed = observer.observe(&KeyLog::default());
+        prop_assert_eq!(observed.handshake, Observation::default());
+    }
+}
