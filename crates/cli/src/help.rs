@@ -10,7 +10,7 @@ const GROUPS: [(&str, &[&str]); 4] = [
     (
         "Ask what it costs, and what wins it back",
         &[
-            "compare", "explain", "plan", "reduce", "probe", "explore", "rtt", "zeek",
+            "compare", "explain", "plan", "reduce", "lose", "probe", "explore", "rtt", "zeek",
         ],
     ),
     ("Measure a study", &["run", "report", "show", "validate"]),
@@ -35,7 +35,7 @@ struct Short {
     examples: &'static [&'static str],
 }
 
-const SHORT: [Short; 7] = [
+const SHORT: [Short; 8] = [
     Short {
         command: "compare",
         options: &[
@@ -85,6 +85,11 @@ const SHORT: [Short; 7] = [
         command: "reduce",
         options: &[],
         examples: &["lastbyte reduce ml-dsa-44 --rtt 35ms --data 20KiB"],
+    },
+    Short {
+        command: "lose",
+        options: &[],
+        examples: &["lastbyte lose ml-dsa-65/transport=quic --rtt 100ms"],
     },
     Short {
         command: "probe",

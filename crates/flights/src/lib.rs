@@ -78,10 +78,9 @@ mod tcp;
 mod timeline;
 
 pub use edges::{Around, around, largest};
-pub use quic::QuicPath;
 pub use tcp::{Flight, Packet, PacketKind};
 pub use timeline::{
-    Buffers, Compute, Growth, Limit, Path, Reason, Timeline, timeline, trace, transfer,
+    Buffers, Compute, Growth, Limit, Path, QuicPath, Reason, Timeline, timeline, trace, transfer,
 };
 
 /// How many segments of at most `mss` bytes hold `bytes`.

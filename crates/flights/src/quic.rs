@@ -11,10 +11,11 @@
 //! - **The window.** quinn sends while what is in flight and one datagram are *less* than the window. It grows by what is
 //!   acknowledged, but not where the end had nothing to send or no credit when it last tried.
 //! - **The pacer**: a bucket of ten datagrams, or of what a window gives in 2 ms, filled at 1.25 windows a round trip,
-//!   which is [`QuicPath::initial_rtt`] until one is measured.
+//!   which is [`QuicPath::initial_rtt`](crate::QuicPath::initial_rtt) until one is measured.
 //!
 //! Times up to the first byte of the response are followed; what the pacer and the window make of a response or a request of
-//! more than one datagram is not ([`Reason::Paced`]).
+//! more than one datagram is not, nor what ends do that begin with a round-trip time as short as the path's
+//! ([`Reason::Paced`]).
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -25,30 +26,7 @@ use lastbyte_link::Side::{self, Client, Server};
 use lastbyte_link::{Fate, PacketKey, Pipe, Seed, Time};
 use lastbyte_sizes::Message;
 
-use crate::tcp::Flight;
-use crate::timeline::{Limit, Path, Reason, Timeline};
-
-/// What of a path is QUIC's alone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct QuicPath {
-    /// UDP payload of the client's datagrams, in bytes.
-    pub client_datagram: usize,
-    /// Of the server's.
-    pub server_datagram: usize,
-    /// The round-trip time that an end begins with.
-    pub initial_rtt: Duration,
-}
-
-impl Default for QuicPath {
-    /// As quinn has it.
-    fn default() -> QuicPath {
-        QuicPath {
-            client_datagram: 1200,
-            server_datagram: 1200,
-            initial_rtt: Duration::from_millis(333),
-        }
-    }
-}
+use crate::{Flight, Limit, Path, Reason, Timeline, flights_needed};
 
 /// What ends each packet.
 const TAG: usize = 16;
@@ -600,8 +578,9 @@ fn capacity(size: u64, window: u64, rtt: Duration) -> u64 {
     burst.clamp(10 * size, 256 * size)
 }
 
-/// When what happens on a connection over QUIC.
-pub(crate) fn timeline(exchange: &Exchange, path: &Path) -> Timeline {
+/// When what happens on a connection over QUIC: as [`timeline`](crate::timeline) of one over TCP.
+#[must_use]
+pub fn timeline(exchange: &Exchange, path: &Path) -> Timeline {
     let bytes = |message| exchange.bytes(message) as usize;
     let payload = |flight| exchange.handshake.payload(flight) as usize;
     let server_hello = bytes(Message::ServerHello);
@@ -628,14 +607,21 @@ pub(crate) fn timeline(exchange: &Exchange, path: &Path) -> Timeline {
     let ttfb = (response > 0).then(|| answer + besides + compute.response);
     let rounds = requests.map_or(0, |requests| requests.later);
     let think = requests.map_or(Duration::ZERO, |requests| requests.think);
+    // At least as many round trips as a window that doubles would take.
+    let more = flights_needed(response, path.quic.server_datagram, path.server_initcwnd);
+    let more =
+        path.link.rtt() * more.saturating_sub(1) + Duration::from_nanos(u64::from(of_response > 1));
     let ttlb = match (response, requests.map_or(0, |requests| requests.body)) {
         (0, 0) => handshake,
         (0, _) => asked + besides,
-        _ => answer + besides + compute.response + (path.link.rtt() + think) * rounds,
+        _ => answer + besides + compute.response + more + (path.link.rtt() + think) * rounds,
     };
     let is_short = of_request <= 1 && of_response <= 1 && rounds == 0;
     let has_retry = exchange.handshake.messages.get(Message::HelloRetryRequest);
+    // Timers that are as short as a round trip have ends send again what is under way.
+    let is_hasty = path.quic.initial_rtt <= path.link.rtt();
     let until = match has_retry {
+        _ if is_hasty => Some(Duration::ZERO),
         Some(_) => Some(Duration::ZERO),
         None if is_short => None,
         None if of_request > 1 => Some(handshake),

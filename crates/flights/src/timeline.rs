@@ -3,12 +3,11 @@
 use std::fmt;
 use std::time::Duration;
 
-use lastbyte_exchange::{Exchange, Framed, HandshakeFlight, Requests, Transfer, Transport};
+use lastbyte_exchange::{Exchange, Framed, HandshakeFlight, Requests, Transfer};
 use lastbyte_link::Side::{Client, Server};
 use lastbyte_link::{Link, Side};
 use lastbyte_sizes::framing;
 
-use crate::quic::{self, QuicPath};
 use crate::tcp::{self, Begins, Flight, Follows, Memory, Message, Packet, SlowStart, Walk};
 
 /// Times that differ by less than this part are the same: half of what measurements may differ from
@@ -72,6 +71,28 @@ pub enum Growth {
 impl Growth {
     /// `bbr_high_gain`, in thousandths: 2/ln(2).
     pub const BBR_GAIN: u32 = 2885;
+}
+
+/// What of a path is QUIC's alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QuicPath {
+    /// UDP payload of the client's datagrams, in bytes.
+    pub client_datagram: usize,
+    /// Of the server's.
+    pub server_datagram: usize,
+    /// The round-trip time that an end begins with.
+    pub initial_rtt: Duration,
+}
+
+impl Default for QuicPath {
+    /// As quinn has it.
+    fn default() -> QuicPath {
+        QuicPath {
+            client_datagram: 1200,
+            server_datagram: 1200,
+            initial_rtt: Duration::from_millis(333),
+        }
+    }
 }
 
 impl Path {
@@ -277,7 +298,7 @@ impl Timeline {
     }
 }
 
-/// Walks through a TLS 1.3 connection.
+/// Walks through a TLS 1.3 connection over TCP. One over QUIC is [`quic::timeline`](crate::quic::timeline)'s.
 ///
 /// It takes time in proportion to the number of segments.
 #[must_use]
@@ -294,9 +315,6 @@ pub fn trace(exchange: &Exchange, path: &Path) -> (Timeline, Vec<Packet>) {
 }
 
 fn walked(exchange: &Exchange, path: &Path, memory: Memory) -> (Timeline, Vec<Packet>) {
-    if let Transport::Quic(_) = exchange.transport {
-        return (quic::timeline(exchange, path), Vec::new());
-    }
     let sent = Sent::of(exchange);
     let (messages, places) = sent.messages(&path.compute);
     let walk = tcp::walk(messages.clone(), path, memory, SlowStart::Endless);

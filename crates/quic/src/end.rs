@@ -38,11 +38,11 @@ impl Settings {
     /// Before one is measured (RFC 9002, 6.2.2).
     pub const INITIAL_RTT: Duration = Duration::from_millis(333);
 
-    /// A window of so many datagrams of the smallest size.
-    pub fn with_window(datagrams: u32) -> Settings {
+    /// Datagrams of so many bytes, and a window of so many of them.
+    pub fn with_window(datagrams: u32, datagram: u16) -> Settings {
         Settings {
-            datagram: Settings::DATAGRAM,
-            window: u64::from(datagrams) * u64::from(Settings::DATAGRAM),
+            datagram,
+            window: u64::from(datagrams) * u64::from(datagram),
             congestion: Congestion::Cubic,
             initial_rtt: Settings::INITIAL_RTT,
             idle_timeout: Duration::from_secs(30),

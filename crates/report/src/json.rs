@@ -274,7 +274,7 @@ impl Notes {
     fn add_absent<T>(&mut self, path: &str, measured: &BTreeMap<Percentile, Measured<T>>) {
         for (percentile, measured) in measured {
             match measured {
-                Err(Absent::NoData) => return self.add(path, Absent::NoData),
+                Err(absent @ (Absent::NoData | Absent::NoTcp)) => return self.add(path, *absent),
                 Err(absent) => self.add(&format!("{path}.{percentile}"), absent),
                 Ok(Estimate {
                     interval:

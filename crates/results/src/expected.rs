@@ -4,9 +4,11 @@ use std::time::Duration;
 
 use lastbyte_exchange::{
     Cut, EarlyData, Exchange, FailedAttempt, HandshakeFlight, Records, Requests, Then, Transfer,
-    Unit, Writes as KnownWrites,
+    Transport, Unit, Writes as KnownWrites,
 };
-use lastbyte_flights::{Compute, Flight, Limit, Path, Reason, Timeline, timeline, trace};
+use lastbyte_flights::{
+    Compute, Flight, Limit, Path, QuicPath, Reason, Timeline, quic, timeline, trace,
+};
 
 use lastbyte_sizes::{Message, framing};
 
@@ -22,7 +24,11 @@ pub fn expected(
     record_size: RecordSize,
     compute: Compute,
 ) -> Timeline {
-    let last = timeline(&whole(seen, cell, record_size), &path(cell, compute));
+    let (whole, path) = (whole(seen, cell, record_size), path(cell, compute));
+    let last = match seen.transport {
+        Transport::Tcp(_) => timeline(&whole, &path),
+        Transport::Quic(_) => quic::timeline(&whole, &path),
+    };
     match &seen.failed {
         None => last,
         Some(failed) => after(failed, last, cell, compute),
@@ -155,6 +161,11 @@ fn path(cell: &Cell, compute: Compute) -> Path {
         buffers: cell.hosts.buffers.sizes(),
         client_receive_buffer: (cell.hosts.receive_buffer.bytes()).map(|bytes| bytes.0 as usize),
         compute,
+        quic: QuicPath {
+            client_datagram: cell.quic.client_datagram.into(),
+            server_datagram: cell.quic.server_datagram.into(),
+            initial_rtt: cell.quic.initial_rtt,
+        },
         ..Path::default()
     }
 }

@@ -54,7 +54,7 @@ pub struct OfConnection {
 /// Gives a row what a field of a column says; `None` when it can't say that.
 #[derive(Clone, Copy)]
 enum Restore {
-    /// The column is not the row's own.
+    /// The column is not the row's own: all rows of a batch have the first one's in Parquet.
     Never,
     Row(fn(&mut Row, Value<'_>) -> Option<()>),
     /// The size of a message.

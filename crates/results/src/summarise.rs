@@ -387,7 +387,9 @@ fn middle(rows: &[Row], of: impl Fn(&PageLoad) -> Option<Duration>) -> Option<Du
 /// Why percentiles of a sample are absent, if they are.
 fn absence(metric: Metric, cell: &Cell, sample: &Sample) -> Absent {
     let late = sample.rows.iter().filter(|row| metric.of(row).is_none());
+    let is_quic = |row: &Row| row.exchange.transport.quic().is_some();
     match metric {
+        Metric::Connect | Metric::TlsHandshake if sample.rows.iter().any(is_quic) => Absent::NoTcp,
         Metric::Ttfb if cell.page.is_none() && cell.data == Bytes(0) => Absent::NoData,
         _ => Absent::Failures {
             failed: count(late.count()),

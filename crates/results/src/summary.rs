@@ -143,6 +143,9 @@ pub enum Absent {
     /// No request is sent for 0 bytes of data, so there is no first byte.
     #[error("no request is sent for 0 bytes of data")]
     NoData,
+    /// QUIC has no handshake of its own before TLS's.
+    #[error("there is no TCP")]
+    NoTcp,
     /// There is nothing to compare with.
     #[error("the baseline has none")]
     NoBaseline,

@@ -133,7 +133,7 @@ impl Threshold {
                 Verdict::Crossed(describe(*estimate))
             }
             Some(Ok(estimate)) => Verdict::Kept(describe(*estimate)),
-            Some(Err(Absent::NoData)) => Verdict::Idle(Absent::NoData),
+            Some(Err(absent @ (Absent::NoData | Absent::NoTcp))) => Verdict::Idle(*absent),
             Some(Err(absent)) => Verdict::Crossed(format!("is absent: {absent}")),
         }
     }

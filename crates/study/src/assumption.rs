@@ -185,8 +185,9 @@ fn of_network(arm: &Arm, cells: &[Cell]) -> Vec<Assumption> {
             value: match arm.transport {
                 TransportName::Tcp => format!("{} segments at first", of(Parameter::INITCWND)),
                 TransportName::Quic => format!(
-                    "{} datagrams of 1200 bytes at first",
-                    of(Parameter::INITCWND)
+                    "{} datagrams of {} bytes at first",
+                    of(Parameter::INITCWND),
+                    of(Parameter::QUIC_DATAGRAM)
                 ),
             },
             changed_by: "--initcwnd",

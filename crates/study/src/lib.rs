@@ -22,6 +22,7 @@ mod page;
 mod parameter;
 mod population;
 mod question;
+mod quic;
 mod quoted;
 pub mod row;
 pub mod search;
@@ -67,6 +68,7 @@ pub use population::{
 };
 pub use question::{Bounds, Check, Claim, MessageSize, Published, Quantity, Question};
 pub use question::{Direction, Distance};
+pub use quic::Quic;
 pub use quoted::quoted;
 pub use search::{PublishedEdges, Search};
 pub use server::Server;
@@ -213,6 +215,8 @@ pub struct Cell {
     pub preset: Preset,
     /// How both hosts are set.
     pub hosts: Hosts,
+    /// How both ends of QUIC are set.
+    pub quic: Quic,
     /// The page that a browser loads, in place of a transfer.
     pub page: Option<PageSource>,
     /// How many origins the page has, if a model makes it.
@@ -241,6 +245,7 @@ impl Cell {
             gso: preset.gso(),
             preset,
             hosts: Hosts::of(preset),
+            quic: Quic::default(),
             page: None,
             origins: 1,
             cache: Cache::default(),

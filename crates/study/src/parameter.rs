@@ -7,6 +7,7 @@ mod hosts;
 mod link;
 mod load;
 mod page;
+mod quic;
 pub(super) mod spec;
 mod tcp;
 #[cfg(test)]
@@ -23,7 +24,7 @@ use super::value::ParameterError;
 use super::{Cell, StudyFolder};
 
 /// All parameters: in this order they are set and reported, and in grids the last changes fastest.
-const ALL: [Parameter; 26] = [
+const ALL: [Parameter; 29] = [
     Parameter::LINK,
     Parameter(&link::RTT),
     Parameter::RATE,
@@ -42,6 +43,9 @@ const ALL: [Parameter; 26] = [
     Parameter(&tcp::CONGESTION),
     Parameter(&tcp::CLIENT_INITCWND),
     Parameter(&tcp::INITCWND),
+    Parameter::QUIC_DATAGRAM,
+    Parameter(&quic::CLIENT_DATAGRAM),
+    Parameter(&quic::INITIAL_RTT),
     Parameter::PAGE,
     Parameter(&page::ORIGINS),
     Parameter(&page::CACHE),
@@ -92,6 +96,8 @@ impl Parameter {
     pub const UPLOAD: Parameter = Parameter(&load::UPLOAD);
     /// The server's initial window.
     pub const INITCWND: Parameter = Parameter(&tcp::INITCWND);
+    /// The server's datagrams over QUIC.
+    pub const QUIC_DATAGRAM: Parameter = Parameter(&quic::DATAGRAM);
     /// The largest packet.
     pub const MTU: Parameter = Parameter(&hosts::MTU);
     /// How a server writes a response.

@@ -155,11 +155,12 @@ fn check_cell(arm: &Arm, cell: &Cell) -> Result<(), String> {
     if cell.hosts.writes != Writes::WHOLE {
         return not_there("writes");
     }
-    let least = path::LEAST_MTU;
-    if cell.hosts.mtu.bytes() < least {
+    let largest = cell.quic.client_datagram.max(cell.quic.server_datagram);
+    if cell.hosts.mtu.bytes() < path::packet(largest) {
         return Err(format!(
-            "QUIC has datagrams of 1200 bytes at least (RFC 9000, 14), and an mtu of {} holds none: {least} does",
-            cell.hosts.mtu
+            "an mtu of {} holds no QUIC datagram of {largest} bytes: {} does, and 1200 are the least (RFC 9000, 14)",
+            cell.hosts.mtu,
+            path::packet(largest)
         ));
     }
     if arm.possible_sessions(cell).len() > 1 {

@@ -33,7 +33,7 @@ fn connect(
     until: Time,
 ) -> (Log, [End; 2], Option<Time>, Option<Time>) {
     let _seeded = Randomness::of_seed(7);
-    let settings = Settings::with_window(10);
+    let settings = Settings::with_window(10, Settings::DATAGRAM);
     let mut ends = [
         End::client(stacks[0].clone(), &settings, 1, Time(0)).unwrap(),
         End::server(stacks[1].clone(), &settings, 2),
@@ -146,11 +146,12 @@ fn two_runs_have_the_same_datagrams() {
     assert!(one.len() > 50);
 }
 
-/// docs/quic.md: the server's datagram that begins the ServerHello, lost once, is not sent again.
+/// docs/quic.md: the server's datagram that begins the ServerHello, the one after an acknowledgement, lost once, is not sent
+/// again.
 #[test]
 fn a_handshake_whose_server_hello_loses_its_first_part_never_completes() {
     let stack = stack_of(KeyAlgorithm::MlDsa65);
-    let (_, ends, established, _) = connect([&stack, &stack], 1000, &[0], Time(60_000_000_000));
+    let (_, ends, established, _) = connect([&stack, &stack], 1000, &[1], Time(60_000_000_000));
     assert_eq!(established, None);
     assert_eq!(ends[0].ended(), Some(&Ended::Idle));
 }
@@ -181,7 +182,7 @@ fn a_client_that_does_not_trust_the_chain_says_so_and_the_server_is_refused() {
 #[test]
 fn what_is_no_packet_is_dropped() {
     let stack = stack_of(KeyAlgorithm::EcdsaP256);
-    let mut server = End::server(stack, &Settings::with_window(10), 2);
+    let mut server = End::server(stack, &Settings::with_window(10, Settings::DATAGRAM), 2);
     for garbage in [
         &[][..],
         &[0xff; 3],

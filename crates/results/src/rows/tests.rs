@@ -143,7 +143,7 @@ fn what_is_no_row_s_own_is_common_to_all_rows() {
             let values: Vec<_> = connections.iter().map(|c| column.value(c)).collect();
             assert!(
                 values.iter().all(|value| *value == values[0]),
-                "{}",
+                "{}: rows differ, so it is the row's own: .restored(...)",
                 column.name
             );
         }

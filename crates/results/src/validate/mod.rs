@@ -216,6 +216,7 @@ impl SampleComparison {
                 .cell
                 .metrics()
                 .iter()
+                .filter(|metric| pair.iter().any(|sample| sample.has(**metric)))
                 .map(|metric| MetricComparison::new(pair, *metric, margins, tail))
                 .collect(),
         }

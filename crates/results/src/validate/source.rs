@@ -317,6 +317,12 @@ impl SampleTimes {
             })
     }
 
+    /// Whether its connections have such a time, if they come so far: those over QUIC have no connect time.
+    pub(super) fn has(&self, metric: Metric) -> bool {
+        let any = |metric| self.times(metric).any(|time| time.is_some());
+        metric != Metric::Connect || any(metric) || !any(Metric::Handshake)
+    }
+
     pub(super) fn connections(&self) -> Option<Connections> {
         (self.nature == Nature::Measured).then(|| Connections {
             all: self.times.len(),

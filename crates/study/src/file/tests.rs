@@ -925,7 +925,7 @@ const ERRORS: &[(&str, &str, &str)] = &[
     (
         "facet = \"loss\"",
         "facet = \"octets\"",
-        r#"28: unknown parameter "octets": use one of link, rtt, rate, loss, jitter, jitter_distribution, queue, preset, gso, mtu, timestamps, buffers, receive_buffer, tso, writes, congestion, client_initcwnd, initcwnd, page, origins, cache, cpu_slowdown, requests, think, upload, data"#,
+        r#"28: unknown parameter "octets": use one of link, rtt, rate, loss, jitter, jitter_distribution, queue, preset, gso, mtu, timestamps, buffers, receive_buffer, tso, writes, congestion, client_initcwnd, initcwnd, quic_datagram, quic_client_datagram, quic_initial_rtt, page, origins, cache, cpu_slowdown, requests, think, upload, data"#,
     ),
     (
         "\"ttlb\"",
@@ -1944,9 +1944,7 @@ fn a_plot_takes_what_it_draws() {
         ("dots", "x = \"loss\"", true),
     ] {
         let figure = format!("[[figure]]\nid = \"f\"\nmeasure = \"m\"\nplot = \"{plot}\"\n{key}\n");
-        let text = format!(
-            "{BASE}[[measure]]\nid = \"m\"\narms = [\"a\", \"b\"]\nlinks = [\"x\"]\n{figure}"
-        );
+        let text = format!("{BASE}arms = [\"a\", \"b\"]\nlinks = [\"x\"]\n{figure}");
         let parsed = parse(&text);
         assert_eq!(parsed.is_ok(), is_taken, "{plot} {key}: {:?}", parsed.err());
         if let Err(error) = parsed {

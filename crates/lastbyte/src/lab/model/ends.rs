@@ -59,18 +59,19 @@ pub(super) fn connection_losing(
 ) -> Carried {
     let seed = experiment.seed.part("QUIC").0 ^ u64::from(index);
     let _seeded = Randomness::of_seed(mix(seed));
-    let settings = |window: u32| Settings {
+    let settings = |window: u32, datagram: u16| Settings {
+        initial_rtt: cell.quic.initial_rtt,
         congestion: match cell.congestion {
             study::Congestion::Cubic => Congestion::Cubic,
             study::Congestion::Reno => Congestion::NewReno,
             study::Congestion::Bbr => Congestion::Bbr,
         },
-        ..Settings::with_window(window)
+        ..Settings::with_window(window, datagram)
     };
     let stack = || Arc::clone(&arm.stack);
     let client = End::client(
         stack(),
-        &settings(cell.client_initcwnd),
+        &settings(cell.client_initcwnd, cell.quic.client_datagram),
         mix(seed ^ 1),
         START,
     );
@@ -85,7 +86,11 @@ pub(super) fn connection_losing(
             };
         }
     };
-    let server = End::server(stack(), &settings(cell.initcwnd), mix(seed ^ 2));
+    let server = End::server(
+        stack(),
+        &settings(cell.initcwnd, cell.quic.server_datagram),
+        mix(seed ^ 2),
+    );
     let work = cell.work();
     let connection = Connection {
         network: Network::new(

@@ -9,8 +9,10 @@ use lastbyte_tls::observer::quic::{PacketKind, has_packet};
 
 /// Headers of IPv4 and of UDP, in bytes.
 const HEADERS: usize = 20 + 8;
-/// The IP packet of the smallest datagram that QUIC may have.
-pub(super) const LEAST_MTU: u16 = lastbyte_quic::Settings::DATAGRAM + HEADERS as u16;
+/// The IP packet of a datagram, in bytes.
+pub(super) fn packet(datagram: u16) -> u16 {
+    datagram + HEADERS as u16
+}
 
 /// A datagram that was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

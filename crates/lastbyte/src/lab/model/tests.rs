@@ -14,7 +14,7 @@ use lastbyte_flights::Compute;
 
 use crate::lab::PreparedArm;
 use crate::results::{Cause, FailureKind, Outcome, expected};
-use crate::study::{Congestion, Experiment};
+use crate::study::{Congestion, Experiment, Quic};
 
 fn prepared(arm: &str) -> PreparedArm {
     let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target");
@@ -248,14 +248,21 @@ fn arithmetic_is_the_model_datagram_by_datagram() {
         ("SecP384r1MLKEM1024", 10),
     ] {
         for bytes in (1400..34_000).step_by(1021) {
+            let datagram = [1200, 1252, 1350, 1472][bytes % 4];
             let arm = prepared(&format!("{group}/ecdsa-p256:{bytes}B/transport=quic"));
             for rate in rates {
                 let direction = Direction {
                     rate: rate.map(|rate| rate.parse().unwrap()),
                     ..Direction::default()
                 };
+                let quic = Quic {
+                    client_datagram: [1200, 1250][bytes % 2],
+                    server_datagram: datagram,
+                    ..Quic::default()
+                };
                 let cell = Cell {
                     initcwnd,
+                    quic,
                     ..cell(300, direction)
                 };
                 let what = format!("{group} {bytes} {initcwnd} {rate:?}");
@@ -295,7 +302,7 @@ fn arithmetic_is_the_model_datagram_by_datagram() {
             }
         }
     }
-    assert!(exact * 100 > count * 99, "{exact} of {count}");
+    assert!(exact * 100 > count * 99, "{exact} of {count} connections");
 }
 
 fn walked(row: &Row, cell: &Cell) -> Vec<lastbyte_flights::quic::Datagram> {
@@ -304,6 +311,11 @@ fn walked(row: &Row, cell: &Cell) -> Vec<lastbyte_flights::quic::Datagram> {
     let path = lastbyte_flights::Path {
         link: cell.link.clone(),
         server_initcwnd: cell.initcwnd,
+        quic: lastbyte_flights::QuicPath {
+            client_datagram: cell.quic.client_datagram.into(),
+            server_datagram: cell.quic.server_datagram.into(),
+            initial_rtt: cell.quic.initial_rtt,
+        },
         ..Default::default()
     };
     let messages = lastbyte_flights::quic::Messages {

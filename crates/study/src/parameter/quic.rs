@@ -1,0 +1,106 @@
+//! The parameters of QUIC's ends. Windows and congestion control are TCP's, in datagrams.
+
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use lastbyte_link::{format_duration, parse_duration};
+
+use super::spec::{
+    Access, Caption, Choice, Column, CommandLine, Lists, Measures, Place, Reading, Scope, Spec,
+    Value, read,
+};
+use crate::quic::Quic;
+use crate::value::ParameterError;
+
+/// Datagrams that QUIC may have (RFC 9000, 14), and that fit an Ethernet frame.
+const SIZES: RangeInclusive<u32> = Quic::LEAST_DATAGRAM as u32..=Quic::MOST_DATAGRAM as u32;
+
+/// What an end may begin with.
+const LEAST_RTT: Duration = Duration::from_millis(1);
+const MOST_RTT: Duration = Duration::from_secs(10);
+
+pub(super) static DATAGRAM: Spec = Spec {
+    name: "quic_datagram",
+    scope: Scope::Cell,
+    measures: Measures::Transfers,
+    title: "server's QUIC datagrams, bytes",
+    caption: Caption::Unusual(|cell| format!("QUIC datagrams {}", cell.quic.server_datagram)),
+    reading: Reading::Whole(SIZES),
+    place: Place::Cell(Access {
+        get: |cell| Value::Count(cell.quic.server_datagram.into()),
+        set: |cell, text, _| read(&mut cell.quic.server_datagram, text),
+    }),
+    command_line: Some(CommandLine {
+        value_name: "BYTES",
+        help: "The UDP payload of the server's datagrams over QUIC, 1200 to 1472 bytes",
+        choice: Choice::Usual("1200"),
+        lists: Lists::Taken,
+    }),
+    column: Some(Column {
+        name: "quic_datagram",
+        doc: "UDP payload of the server's datagrams over QUIC, in bytes",
+    }),
+};
+
+pub(super) static CLIENT_DATAGRAM: Spec = Spec {
+    name: "quic_client_datagram",
+    scope: Scope::Cell,
+    measures: Measures::Transfers,
+    title: "client's QUIC datagrams, bytes",
+    caption: Caption::Unusual(|cell| {
+        format!("client's QUIC datagrams {}", cell.quic.client_datagram)
+    }),
+    reading: Reading::Whole(SIZES),
+    place: Place::Cell(Access {
+        get: |cell| Value::Count(cell.quic.client_datagram.into()),
+        set: |cell, text, _| read(&mut cell.quic.client_datagram, text),
+    }),
+    command_line: Some(CommandLine {
+        value_name: "BYTES",
+        help: "The UDP payload of the client's datagrams over QUIC, of which the server has its credit: 1250 in Chromium",
+        choice: Choice::Usual("1200"),
+        lists: Lists::Taken,
+    }),
+    column: Some(Column {
+        name: "quic_client_datagram",
+        doc: "UDP payload of the client's datagrams over QUIC, in bytes",
+    }),
+};
+
+pub(super) static INITIAL_RTT: Spec = Spec {
+    name: "quic_initial_rtt",
+    scope: Scope::Cell,
+    measures: Measures::Transfers,
+    title: "QUIC's initial RTT, ms",
+    caption: Caption::Unusual(|cell| {
+        let rtt = format_duration(cell.quic.initial_rtt);
+        format!("QUIC's initial RTT {rtt}")
+    }),
+    reading: Reading::Text,
+    place: Place::Cell(Access {
+        get: |cell| Value::Time(cell.quic.initial_rtt),
+        set: |cell, text, _| {
+            let rtt = parse_duration(text)?;
+            if !(LEAST_RTT..=MOST_RTT).contains(&rtt) {
+                return Err(ParameterError::Range {
+                    parameter: "quic_initial_rtt",
+                    text: text.to_owned(),
+                    least: format_duration(LEAST_RTT),
+                    most: format_duration(MOST_RTT),
+                });
+            }
+            cell.quic.initial_rtt = rtt;
+            Ok(())
+        },
+    }),
+    command_line: Some(CommandLine {
+        value_name: "TIME",
+        help: "The round-trip time that both ends of QUIC begin with, of which the first timeouts come (RFC 9002)",
+        choice: Choice::Usual("333ms"),
+        lists: Lists::Taken,
+    }),
+    column: Some(Column {
+        name: "quic_initial_rtt_ns",
+        doc: "round-trip time that both ends of QUIC begin with",
+    }),
+};
