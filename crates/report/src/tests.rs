@@ -15,7 +15,9 @@ use lastbyte_results::{
     Environment, Host, Metric, Moment, Outcome, Percentile, Sample, Saved, Summary, Validity,
     write_rows,
 };
-use lastbyte_study::{Connections, EngineName, Experiment, Parameter, StudyFolder, Until};
+use lastbyte_study::{
+    Connections, EngineName, Experiment, Parameter, ParameterValue, StudyFolder, Until,
+};
 
 fn summary(experiment: &Experiment, samples: &[Sample]) -> Summary {
     Summary::new(experiment, samples, &Percentile::USUAL)
@@ -931,4 +933,21 @@ pub(super) fn errors(document: &str, schema: &str) -> Vec<String> {
         .iter_errors(&serde_json::from_str(document).unwrap())
         .map(|error| format!("{}: {error}", error.instance_path()))
         .collect()
+}
+
+#[test]
+fn each_parameter_is_in_the_schemas_of_cells() {
+    for schema in [SCHEMA, crate::validation::SCHEMA] {
+        let schema: Value = serde_json::from_str(schema).unwrap();
+        let properties = &schema["$defs"]["cell"]["properties"];
+        for (parameter, column) in Parameter::columns() {
+            let name = match parameter.value(&cell("0%", "50KiB")) {
+                Some(ParameterValue::Time(_)) => format!("{}_ms", parameter.name()),
+                _ => column.name.to_owned(),
+            };
+            // Only `compare` measures pages.
+            let is_of_pages = parameter.is_of_pages() && schema["title"] != "lastbyte.compare/1";
+            assert!(properties.get(&name).is_some() || is_of_pages, "{name}");
+        }
+    }
 }

@@ -23,7 +23,7 @@ use super::surroundings::client_slot;
 use super::sys;
 use super::sys::memory::{Mapping, PLACES};
 use crate::results::block_name;
-use crate::study::{BlockId, Cell, Experiment, Preset, Study};
+use crate::study::{BlockId, Cell, Experiment, Preset, Study, TransportName};
 
 /// Where captures of a run are in its folder.
 pub const CAPTURES: &str = "captures";
@@ -123,6 +123,22 @@ impl Inspection {
     ///
     /// One line: what can't be seen, or what is there already and is of another question.
     pub fn check(&self, study: &Study, block_size: u32) -> Result<(), String> {
+        if self.captures.is_some() || self.secrets.is_some() {
+            let arms = study
+                .measures
+                .iter()
+                .flat_map(|measure| &measure.experiment.arms);
+            let quic = arms
+                .into_iter()
+                .find(|arm| arm.transport == TransportName::Quic);
+            if let Some(arm) = quic {
+                return Err(format!(
+                    "--capture and --keylog see TCP alone, and the arm {} is over QUIC; leave them or the arms with \
+                     transport=quic out",
+                    arm.name
+                ));
+            }
+        }
         let Some(captures) = &self.captures else {
             return Ok(());
         };

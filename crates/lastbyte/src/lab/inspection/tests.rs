@@ -125,3 +125,22 @@ fn the_secrets_of_a_failed_attempt_are_those_of_its_connection() {
         [(10, "A\n".to_owned()), (11, "C\nB\n".to_owned())]
     );
 }
+
+#[test]
+fn capture_refuses_what_is_not_tcp() {
+    let study = |arm: &str| {
+        let arms = vec![arm.parse().unwrap()];
+        Study::single("test", Experiment::new(arms, vec![Cell::default()], 5))
+    };
+    let inspection = Inspection::new(Some(captures(5)), None);
+    let keylog = Inspection::new(None, Some(Box::new(io::sink())));
+    for inspection in [inspection, keylog] {
+        let refused = inspection.check(&study("x25519/ecdsa-p256/transport=quic"), 250);
+        assert_eq!(
+            refused.unwrap_err(),
+            "--capture and --keylog see TCP alone, and the arm x25519/ecdsa-p256/transport=quic is over QUIC; leave \
+             them or the arms with transport=quic out"
+        );
+        assert_eq!(inspection.check(&study("x25519/ecdsa-p256"), 250), Ok(()));
+    }
+}
