@@ -2,12 +2,10 @@
 //! records can also be sealed here, with the secrets that the key log has.
 #![no_main]
 
-use lastbyte_fuzz::pieces;
+use lastbyte_fuzz::{expand, pieces};
 use lastbyte_tls::KeyLog;
 use lastbyte_tls::observer::{Observer, Side};
 use libfuzzer_sys::fuzz_target;
-use openssl::kdf::{HkdfMode, hkdf};
-use openssl::md::Md;
 use openssl::symm::{Cipher, encrypt_aead};
 
 fuzz_target!(|data: &[u8]| {
@@ -63,8 +61,8 @@ impl Sealer {
     fn new(secret: [u8; 32]) -> Sealer {
         Sealer {
             secret,
-            key: expand(&secret, b"tls13 key"),
-            iv: expand(&secret, b"tls13 iv"),
+            key: expand(&secret, b"key"),
+            iv: expand(&secret, b"iv"),
             sequence: 0,
         }
     }
@@ -92,23 +90,4 @@ impl Sealer {
         let secret = hex::encode(self.secret);
         format!("{label} {} {secret}", "00".repeat(32))
     }
-}
-
-/// HKDF-Expand-Label with an empty context (RFC 8446, 7.1).
-fn expand<const N: usize>(secret: &[u8], label: &[u8]) -> [u8; N] {
-    let lengths = [0, N as u8, label.len() as u8];
-    let info = [&lengths, label, &[0]].concat();
-    let mut out = [0; N];
-    let mode = HkdfMode::ExpandOnly;
-    hkdf(
-        Md::sha256(),
-        secret,
-        None,
-        Some(&info),
-        mode,
-        None,
-        &mut out,
-    )
-    .unwrap();
-    out
 }

@@ -5,6 +5,9 @@ use std::collections::VecDeque;
 use std::io::{self, Read, Write};
 use std::rc::Rc;
 
+use openssl::kdf::{HkdfMode, hkdf};
+use openssl::md::Md;
+
 /// Cuts `data` into pieces: a tag, a length of two bytes, and as many bytes or as are left.
 pub fn pieces(mut data: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
     std::iter::from_fn(move || {
@@ -65,4 +68,24 @@ impl Write for Pipe {
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
+}
+
+/// HKDF-Expand-Label with an empty context (RFC 8446, 7.1).
+pub fn expand<const N: usize>(secret: &[u8], label: &[u8]) -> [u8; N] {
+    let label = [b"tls13 ", label].concat();
+    let lengths = [0, N as u8, label.len() as u8];
+    let info = [&lengths, &label[..], &[0]].concat();
+    let mut out = [0; N];
+    let mode = HkdfMode::ExpandOnly;
+    hkdf(
+        Md::sha256(),
+        secret,
+        None,
+        Some(&info),
+        mode,
+        None,
+        &mut out,
+    )
+    .unwrap();
+    out
 }
