@@ -131,16 +131,21 @@ fn subject(experiment: &Experiment) -> Option<(&Arm, Vec<Cell>)> {
 }
 
 /// What would turn what is reported of arms that are compared, or of one alone: sentences, which name the arm where there are
-/// several.
+/// several, or where the one that it is compared with is over another transport, as a window is not the same to both.
 pub(super) fn turns_of(experiment: &Experiment) -> Vec<String> {
     let cells = experiment.transfers();
     let arms = match &*experiment.arms {
         [_, compared @ ..] if !compared.is_empty() => compared,
         all => all,
     };
-    let named = |arm: &Arm, sentence: String| match arms.len() {
-        1 => sentence,
-        _ => format!("{}: {sentence}", arm.name),
+    let baseline = experiment.arms.first();
+    let is_mixed = |arm: &Arm| baseline.is_some_and(|other| other.transport != arm.transport);
+    let named = |arm: &Arm, sentence: String| {
+        if arms.len() > 1 || is_mixed(arm) {
+            format!("{}: {sentence}", arm.name)
+        } else {
+            sentence
+        }
     };
     let turned = arms
         .iter()
@@ -194,4 +199,24 @@ pub(super) fn supposed_json(supposed: &[Supposition]) -> Value {
         })
     });
     each.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use lastbyte_results::fixtures::{cell, experiment};
+
+    use super::*;
+
+    #[test]
+    fn what_turns_one_of_two_transports_names_it() {
+        let tcp = "x25519/ml-dsa-65";
+        let quic = "x25519/ml-dsa-65/transport=quic";
+        let turns = |arms: &[&str]| turns_of(&experiment(arms, vec![cell("0%", "50KiB")], 20));
+        let of_tcp = turns(&["x25519/ecdsa-p256", tcp]);
+        assert!(of_tcp[0].starts_with("If the first window"), "{of_tcp:?}");
+        assert_eq!(turns(&[quic, tcp]), [format!("{tcp}: {}", of_tcp[0])]);
+        assert_eq!(turns(&[tcp, quic]), [""; 0]);
+    }
 }
