@@ -243,6 +243,8 @@ impl Question {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
     /// Whatever a page asks: it gets numbers, soon.
     #[test]
     fn any_numbers_are_answered(

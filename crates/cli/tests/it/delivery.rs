@@ -198,7 +198,7 @@ fn the_live_engine_has_dns_servers_as_well() {
         "--data",
         "0KiB",
         "--connections",
-        "20",
+        "8",
     ];
     let measured = compare_with(&[&arms[..], &options[..]].concat());
     let fastest = |arm: &str, column: &str| {
@@ -558,7 +558,7 @@ mod elided {
             "/signal=trust-anchors/client=stale/fallback=short",
         ] {
             assert_arithmetic(
-                "--rtt 35ms,200ms --rate 1mbit,100mbit,unlimited --initcwnd 4,10 --data 0KiB,20KiB --connections 30",
+                "--rtt 35ms,200ms --rate 1mbit,unlimited --initcwnd 4,10 --data 0KiB,20KiB --connections 5",
                 &elided(options),
             );
         }

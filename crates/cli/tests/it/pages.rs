@@ -240,7 +240,8 @@ fn browsers_that_load_nothing_are_failures_with_their_reason() {
 /// What another arm's server has answered is kept, and the run goes on when the server does.
 #[test]
 fn a_server_that_does_not_start_is_told() {
-    let place = Place::new(CLASSICAL, "page = \"median-2024\"");
+    let place = Place::new(CLASSICAL, "page = \"shop.har\"");
+    fs::write(place.path("shop.har"), har(&[json!({})])).unwrap();
     let study = place.path("study.toml");
     let text = fs::read_to_string(&study).unwrap();
     let other = "[arm.b]\ntls = \"x25519/ecdsa-p256/server=nginx\"\n[link.l]";
@@ -636,6 +637,9 @@ fn a_hars_page_is_the_page_that_was_recorded() {
             &format!("x25519/ecdsa-p256/server={server}"),
             "page = \"own.har\"\ncache = [\"cold\", \"warm\"]",
         );
+        let study = fs::read_to_string(place.path("study.toml")).unwrap();
+        let once = study.replace("connections = 2", "connections = 1");
+        fs::write(place.path("study.toml"), once).unwrap();
         let text = recorded();
         fs::write(place.path("own.har"), &text).unwrap();
         let har: Value = serde_json::from_str(&text).unwrap();

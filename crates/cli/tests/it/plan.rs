@@ -165,7 +165,7 @@ fn a_root_beside_the_chain_is_the_one_that_clients_trust() {
         let ended = lastbyte(&folder, &["chain", "new", chain, "-o", name]);
         assert_eq!(ended.code, Some(0), "{}", ended.stderr);
     }
-    let arguments = ["reduce", "site/chain.pem", "--connections=2", "--rtt=10ms"];
+    let arguments = ["reduce", "site/chain.pem", "--connections=2", "--data=0B"];
     let ended = lastbyte(
         &folder,
         &[&arguments[..], &["--handshakes=0", "--format=json"]].concat(),

@@ -100,7 +100,7 @@ fn guests(folder: &Path) -> Vec<(Pid, String)> {
 fn a_way_that_fails_takes_nothing_else_away() {
     let folder = TempDir::new().unwrap();
     let temporary = folder.path().canonicalize().unwrap();
-    let mut command = reduce(&[CHAIN, "--connections", "100"]);
+    let mut command = reduce(&[CHAIN, "--data", "0B", "--connections", "20"]);
     command.env("TMPDIR", &temporary);
     let mut child = command
         .stdout(Stdio::piped())

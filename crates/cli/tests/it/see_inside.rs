@@ -409,7 +409,7 @@ fn the_live_engine_captures_too() {
 #[test]
 fn captures_of_an_interrupted_run_open() {
     let place = TempDir::new().unwrap();
-    let study = "connections = 3000\n[arm.a]\ntls = \"x25519/ecdsa-p256\"\n[link.plain]\nrtt = \"10ms\"\n[[measure]]\nid = \"m\"\ndata = \"100KiB\"\n";
+    let study = "connections = 1500\n[arm.a]\ntls = \"x25519/ecdsa-p256\"\n[link.plain]\nrtt = \"10ms\"\n[[measure]]\nid = \"m\"\ndata = \"100KiB\"\n";
     let file = place.path().join("study.toml");
     fs::write(&file, study).unwrap();
     let results = place.path().join("results");

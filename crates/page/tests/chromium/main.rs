@@ -424,7 +424,7 @@ fn a_page_that_can_not_be_loaded_is_told_and_the_browser_goes_on() {
         vec![("/endless", Content::Elsewhere("nowhere".to_owned()))],
     ));
     let missing = format!("{good}missing");
-    let timeout = Duration::from_secs(3);
+    let timeout = Duration::from_secs(1);
     let cases = [
         (
             refused.as_str(),
@@ -432,7 +432,7 @@ fn a_page_that_can_not_be_loaded_is_told_and_the_browser_goes_on() {
         ),
         (
             &silent,
-            "the page's server does not answer within 3s".to_owned(),
+            "the page's server does not answer within 1s".to_owned(),
         ),
         (
             &missing,
@@ -442,7 +442,7 @@ fn a_page_that_can_not_be_loaded_is_told_and_the_browser_goes_on() {
         (
             &endless,
             format!(
-                "the page is not done within 3s: 1 of its requests are open, the first is {endless}endless"
+                "the page is not done within 1s: 1 of its requests are open, the first is {endless}endless"
             ),
         ),
         (

@@ -248,7 +248,7 @@ fn chains_of_others_have_their_stand_ins() {
             (PKey::generate_ed448().unwrap(), none),
         ),
         (
-            (rsa(4096), MessageDigest::sha384()),
+            (rsa(3072), MessageDigest::sha384()),
             (ec(Nid::SECP521R1), sha512),
         ),
     ];

@@ -46,21 +46,12 @@ fn rows(options: &str) -> Vec<Row> {
 
 #[test]
 fn computing_takes_the_time_of_a_profile_on_each_run() {
-    let [none, laptop, again, phone, slow] = [
-        "cpu = \"none\"",
-        "",
-        "cpu = \"laptop\"",
-        "cpu = \"phone\"",
-        "cpu_slowdown = 4",
-    ]
-    .map(rows);
-    assert_eq!(laptop, again);
+    let [none, laptop, phone] = ["cpu = \"none\"", "", "cpu = \"phone\""].map(rows);
     let load = |rows: &[Row]| rows[0].load().unwrap().load.unwrap();
     // What the browser computes costs four times as much on a phone, and what the network takes is the same.
     let [computed, on_phone] = [&laptop, &phone].map(|rows| load(rows) - load(&none));
     assert!(computed > Duration::from_millis(20), "{computed:?}");
     assert!(on_phone > 2 * computed, "{computed:?}, {on_phone:?}");
-    assert_eq!(slow, phone);
     // Navigations are of devices that are faster and slower.
     assert_ne!(load(&laptop), laptop[1].load().unwrap().load.unwrap());
 }
