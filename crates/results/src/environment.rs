@@ -34,6 +34,9 @@ impl Environment {
     }
 }
 
+/// What [`Environment::versions`] calls the library that speaks QUIC.
+pub const QUIC: &str = "QUIC";
+
 /// A command line, in words.
 pub fn command_of(arguments: &[OsString]) -> Vec<String> {
     let words = arguments.iter();

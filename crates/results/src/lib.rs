@@ -46,7 +46,7 @@ pub use check::{Unlike, check, check_page_wire, check_wire};
 pub use costs::{Beside, CpuCosts, CpuCostsError, Flights, Picoseconds, RecordCost};
 pub(crate) use cut::{Cut, Sent};
 pub use dataset::{Dataset, Progress, Samples};
-pub use environment::{Environment, Host, KERNEL_SOURCE, command_of};
+pub use environment::{Environment, Host, KERNEL_SOURCE, QUIC, command_of};
 pub use expected::buffers_change_no_packet;
 pub use expected::{expected, expected_duration};
 pub use failures::{Failures, Reasons};

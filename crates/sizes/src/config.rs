@@ -22,6 +22,17 @@ named!(StackName, {
     Rustls => "rustls",
 });
 
+impl StackName {
+    /// Whether the laboratory has it without records, as QUIC needs it (RFC 9001, 4).
+    #[must_use]
+    pub fn has_quic(self) -> bool {
+        match self {
+            StackName::OpenSsl | StackName::Rustls => true,
+            StackName::S2nTls => false,
+        }
+    }
+}
+
 impl FromStr for StackName {
     type Err = UnknownStack;
 

@@ -250,10 +250,10 @@ impl Arm {
             ("stack", self.server_stack),
             ("client_stack", self.client_stack),
         ] {
-            if stack != StackName::OpenSsl {
+            if !stack.has_quic() {
                 return refused(
                     key,
-                    "of the stacks, openssl has TLS without records: leave it out",
+                    "openssl and rustls have TLS without records here: leave it out",
                 );
             }
         }

@@ -22,8 +22,10 @@ use lastbyte_link::Side;
 use lastbyte_pki::{Chain, KeyAlgorithm};
 use lastbyte_sizes::framing::RECORD_HEADER;
 
+use self::quic::RustlsQuic;
 use crate::ask::Ask;
 use crate::error::cannot;
+use crate::quic::QuicTls;
 use crate::stack::{ClientSide, Outgoing, ServerSide};
 use crate::stacks;
 use crate::{
@@ -35,6 +37,7 @@ mod abridged;
 mod compression;
 mod merkle_tree;
 mod provider;
+mod quic;
 
 pub(crate) use self::compression::decompress;
 
@@ -202,8 +205,9 @@ fn verifier(
     Ok(verifier.build().map_err(setup("the root certificate"))?)
 }
 
-impl ClientSide for RustlsClient {
-    fn connect(&self, session: Option<&Session>) -> Result<Box<dyn Connection>, TlsError> {
+impl RustlsClient {
+    /// What one connection has of its own: its tickets, and where its secrets are kept.
+    fn own(&self, session: Option<&Session>) -> Result<Own, TlsError> {
         let tickets = match session {
             Some(session) => {
                 let tickets: &Arc<Tickets> = session.get().ok_or(TlsError::NoSession)?;
@@ -216,8 +220,47 @@ impl ClientSide for RustlsClient {
         let mut config = self.config.clone();
         config.key_log = key_log.clone();
         config.resumption = ClientResumption::store(tickets.clone());
-        let side = State::Unstarted(Arc::new(config), self.server_name.clone());
-        Ok(Box::new(RustlsConnection::new(side, tickets, key_log)))
+        Ok(Own {
+            config,
+            tickets,
+            key_log,
+        })
+    }
+}
+
+/// See [`RustlsClient::own`].
+struct Own {
+    config: ClientConfig,
+    tickets: Arc<Tickets>,
+    key_log: Arc<Log>,
+}
+
+impl ClientSide for RustlsClient {
+    fn connect(&self, session: Option<&Session>) -> Result<Box<dyn Connection>, TlsError> {
+        let own = self.own(session)?;
+        let side = State::Unstarted(Arc::new(own.config), self.server_name.clone());
+        Ok(Box::new(RustlsConnection::new(
+            side,
+            own.tickets,
+            own.key_log,
+        )))
+    }
+
+    fn connect_quic(
+        &self,
+        session: Option<&Session>,
+        parameters: &[u8],
+    ) -> Result<Box<dyn QuicTls>, TlsError> {
+        let mut own = self.own(session)?;
+        // Without any to send, it would say that there is some.
+        own.config.enable_early_data = false;
+        let name = self.server_name.clone();
+        Ok(Box::new(RustlsQuic::client(
+            own.config,
+            name,
+            parameters,
+            own.key_log,
+        )?))
     }
 
     /// rustls offers a ticket once, so there have to be many: but not where they hold the client's
@@ -277,12 +320,20 @@ impl RustlsServer {
     }
 }
 
-impl ServerSide for RustlsServer {
-    fn accept(&self, tickets: u8) -> Result<Box<dyn Connection>, TlsError> {
+impl RustlsServer {
+    /// What one connection has of its own: how many tickets it sends, and where its secrets are kept.
+    fn own(&self, tickets: u8) -> (ServerConfig, Arc<Log>) {
         let key_log = Arc::new(Log::default());
         let mut config = self.config.clone();
         config.key_log = key_log.clone();
         config.send_tls13_tickets = tickets.into();
+        (config, key_log)
+    }
+}
+
+impl ServerSide for RustlsServer {
+    fn accept(&self, tickets: u8) -> Result<Box<dyn Connection>, TlsError> {
+        let (config, key_log) = self.own(tickets);
         let server = ServerConnection::new(Arc::new(config)).map_err(failure)?;
         let side = State::Started(Box::new(server.into()));
         Ok(Box::new(RustlsConnection::new(
@@ -290,6 +341,11 @@ impl ServerSide for RustlsServer {
             Arc::default(),
             key_log,
         )))
+    }
+
+    fn accept_quic(&self, tickets: u8, parameters: &[u8]) -> Result<Box<dyn QuicTls>, TlsError> {
+        let (config, key_log) = self.own(tickets);
+        Ok(Box::new(RustlsQuic::server(config, parameters, key_log)?))
     }
 }
 
@@ -575,6 +631,13 @@ struct Secret {
 }
 
 impl Log {
+    /// The first of that name.
+    fn secret(&self, label: &str) -> Option<Vec<u8>> {
+        let secrets = lock(&self.0);
+        let found = secrets.iter().find(|secret| secret.label == label);
+        found.map(|found| found.secret.clone())
+    }
+
     fn key_log(&self) -> KeyLog {
         let mut key_log = KeyLog::default();
         for logged in &*lock(&self.0) {

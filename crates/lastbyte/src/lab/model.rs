@@ -24,7 +24,7 @@ use super::cores::processors;
 use super::runner::{BlockError, Ending, Engine, Job};
 use super::trial::try_handshake;
 use crate::results::{
-    Beside, CpuCosts, EngineReport, Environment, PartHeader, Row, Validity, write_part,
+    Beside, CpuCosts, EngineReport, Environment, PartHeader, QUIC, Row, Validity, write_part,
 };
 use crate::study::{
     Arm, Buffers, Cell, CpuTime, EngineName, Gso, Preset, ReceiveBuffer, Study, TransportName,
@@ -33,9 +33,6 @@ use crate::study::{
 
 /// Connections of one block.
 const BLOCK: u32 = 250;
-
-/// What [`Environment::versions`] calls the library that speaks QUIC.
-const QUIC: &str = "QUIC";
 
 /// The engine of studies all of whose arms are QUIC's: it needs neither root nor a kernel.
 pub struct Model {

@@ -25,8 +25,8 @@ use crate::document::{Head, document};
 use crate::search;
 use crate::text;
 use crate::waiting::{Which, tables, waits};
-use lastbyte_results::{Progress, Summary, family, file_name, group_by};
-use lastbyte_study::{Arm, Cell, EngineName, Measure, Study};
+use lastbyte_results::{Progress, QUIC, Summary, family, file_name, group_by};
+use lastbyte_study::{Arm, Cell, EngineName, Measure, Study, TransportName};
 
 /// What was found, as HTML in light and dark that asks no network for anything: a question with its answer, what each
 /// configuration costs on each network, why, the figures with published numbers in them, the claims, and all numbers.
@@ -125,12 +125,31 @@ fn scope(findings: &Findings) -> String {
         EngineName::Live => "in real time",
     };
     format!(
-        "Measured: {} connections of {} over {}, by real TLS stacks and the TCP of {}, {engine}.",
+        "Measured: {} connections of {} over {}, by real TLS stacks{}, {engine}.",
         grouped(connections as usize),
         counted(findings.study.arms().len(), "configuration"),
         counted(networks, "network"),
-        findings.environment.kernel
+        transports(findings)
     )
+}
+
+/// Whose transports carried them: `, the TCP of Linux 6.12.117 and the QUIC of quinn-proto 0.11.19`.
+fn transports(findings: &Findings) -> String {
+    let environment = &findings.environment;
+    let arms = findings.study.arms();
+    let mut all: Vec<String> = (TransportName::ALL.iter())
+        .filter(|transport| arms.iter().any(|arm| arm.transport == **transport))
+        .map(|transport| match transport {
+            TransportName::Tcp => format!("the TCP of {}", environment.kernel),
+            TransportName::Quic => match environment.versions.get(QUIC) {
+                Some(version) => format!("the QUIC of {version}"),
+                None => "QUIC".to_owned(),
+            },
+        })
+        .collect();
+    let last = all.pop().map(|last| format!(" and {last}"));
+    let before = all.into_iter().map(|one| format!(", {one}"));
+    before.chain(last).collect()
 }
 
 /// What is said of a measure.

@@ -4,7 +4,8 @@ use lastbyte_pki::KeyAlgorithm;
 
 use super::*;
 use crate::fixtures::{openssl, plain_chain};
-use crate::{Group, Stack};
+use crate::pairing::Pairing;
+use crate::{Group, Stack, StackName, TlsConfig};
 
 /// Messages by who sent them and the level that they were written at; none is before any other.
 #[derive(Default)]
@@ -55,10 +56,43 @@ fn handshake(stack: &dyn Stack, parameters: [&[u8]; 2]) -> Result<[Sent; 2], Tls
     Ok(sent)
 }
 
+/// The stacks that do without records, as far as they are built in.
+fn stacks() -> impl Iterator<Item = StackName> + Clone {
+    let all = StackName::ALL.into_iter();
+    all.filter(|stack| stack.has_quic() && crate::version(*stack).is_some())
+}
+
+#[test]
+fn who_has_no_quic_says_so() {
+    let chain = plain_chain(KeyAlgorithm::EcdsaP256);
+    for name in StackName::ALL {
+        let stack = Pairing::new(&TlsConfig {
+            client: name,
+            server: name,
+            ..TlsConfig::new(Group::X25519, &chain)
+        });
+        let Ok(stack) = stack else { continue };
+        let both = [stack.quic_client(b""), stack.quic_server(b"")];
+        for side in both {
+            assert_eq!(side.is_ok(), name.has_quic(), "{name}");
+        }
+    }
+}
+
 #[test]
 fn messages_leave_at_their_levels_and_both_sides_have_the_same_secrets() {
-    for algorithm in [KeyAlgorithm::EcdsaP256, KeyAlgorithm::MlDsa87] {
-        let stack = openssl(Group::X25519MlKem768, &plain_chain(algorithm));
+    let pairs = stacks().flat_map(|client| stacks().map(move |server| (client, server)));
+    let algorithms = [KeyAlgorithm::EcdsaP256, KeyAlgorithm::MlDsa87];
+    for ((client, server), algorithm) in
+        pairs.flat_map(|pair| algorithms.map(|algorithm| (pair, algorithm)))
+    {
+        let chain = plain_chain(algorithm);
+        let stack = Pairing::new(&TlsConfig {
+            client,
+            server,
+            ..TlsConfig::new(Group::X25519MlKem768, &chain)
+        });
+        let stack = stack.unwrap();
         let [client, server] = handshake(&stack, [b"client", b"server's"]).unwrap();
         let levels = |sent: &Sent| {
             let mut levels: Vec<_> = sent.crypto.iter().map(|(level, _)| *level).collect();
@@ -75,40 +109,76 @@ fn messages_leave_at_their_levels_and_both_sides_have_the_same_secrets() {
 #[test]
 fn tickets_follow_at_the_last_level() {
     let chain = plain_chain(KeyAlgorithm::EcdsaP256);
-    let mut stack = openssl(Group::X25519, &chain);
-    stack.tickets = 2;
-    let [_, server] = handshake(&stack, [b"", b""]).unwrap();
-    assert_eq!(server.crypto.last().unwrap().0, Some(Level::Application));
+    for name in stacks() {
+        let stack = Pairing::new(&TlsConfig {
+            client: name,
+            server: name,
+            tickets: 2,
+            ..TlsConfig::new(Group::X25519, &chain)
+        });
+        let [_, server] = handshake(&stack.unwrap(), [b"", b""]).unwrap();
+        assert_eq!(
+            server.crypto.last().unwrap().0,
+            Some(Level::Application),
+            "{name}"
+        );
+    }
 }
 
 #[test]
 fn a_client_that_does_not_trust_the_chain_has_an_alert() {
-    let one = openssl(Group::X25519, &plain_chain(KeyAlgorithm::EcdsaP256));
-    let other = openssl(Group::X25519, &plain_chain(KeyAlgorithm::MlDsa44));
-    let mut client = one.quic_client(b"").unwrap();
-    let mut server = other.quic_server(b"").unwrap();
-    let mut sent = Sent::default();
-    carry(client.as_mut(), server.as_mut(), &mut sent).unwrap();
-    let error = carry(server.as_mut(), client.as_mut(), &mut sent).unwrap_err();
-    assert!(matches!(error, TlsError::Certificate { .. }), "{error}");
-    // unknown_ca.
-    assert_eq!(client.alert(), Some(Alert(48)));
+    let [own, foreign] =
+        [KeyAlgorithm::EcdsaP256, KeyAlgorithm::MlDsa44].map(|algorithm| plain_chain(algorithm));
+    for client in stacks() {
+        let one = Pairing::new(&TlsConfig {
+            client,
+            ..TlsConfig::new(Group::X25519, &own)
+        });
+        let other = openssl(Group::X25519, &foreign);
+        let is_rustls = client != StackName::OpenSsl;
+        let mut client = one.unwrap().quic_client(b"").unwrap();
+        let mut server = other.quic_server(b"").unwrap();
+        let mut sent = Sent::default();
+        carry(client.as_mut(), server.as_mut(), &mut sent).unwrap();
+        let error = carry(server.as_mut(), client.as_mut(), &mut sent).unwrap_err();
+        assert!(matches!(error, TlsError::Certificate { .. }), "{error}");
+        // unknown_ca; decrypt_error of rustls, whose root has the name of the other's and another key.
+        let alert = if is_rustls { 51 } else { 48 };
+        assert_eq!(client.alert(), Some(Alert(alert)));
+    }
 }
 
 #[test]
 fn what_is_no_handshake_is_an_error() {
-    let stack = openssl(Group::X25519, &plain_chain(KeyAlgorithm::EcdsaP256));
-    let mut server = stack.quic_server(b"").unwrap();
-    server.receive(&[7; 100]);
-    assert!(server.advance().is_err());
-    assert!(server.alert().is_some());
+    let chain = plain_chain(KeyAlgorithm::EcdsaP256);
+    for name in stacks() {
+        let stack = Pairing::new(&TlsConfig {
+            server: name,
+            ..TlsConfig::new(Group::X25519, &chain)
+        });
+        let mut server = stack.unwrap().quic_server(b"").unwrap();
+        server.receive(&[7; 100]);
+        assert!(server.advance().is_err());
+        // rustls has no alert for a type that it does not know.
+        assert_eq!(server.alert().is_some(), name == StackName::OpenSsl);
+    }
 }
 
 #[test]
 fn a_seed_decides_every_byte() {
+    let chain = plain_chain(KeyAlgorithm::EcdsaP256);
+    for client in stacks() {
+        let stack = Pairing::new(&TlsConfig {
+            client,
+            ..TlsConfig::new(Group::X25519MlKem768, &chain)
+        });
+        decides_every_byte(&stack.unwrap());
+    }
+}
+
+fn decides_every_byte(stack: &dyn Stack) {
     use crate::Randomness;
 
-    let stack = openssl(Group::X25519MlKem768, &plain_chain(KeyAlgorithm::EcdsaP256));
     let hello = |seed| {
         let _seeded = Randomness::of_seed(seed);
         let mut client = stack.quic_client(b"").unwrap();

@@ -83,6 +83,57 @@ fn a_row_has_what_was_on_the_wire_and_no_connect_time() {
     assert_eq!((server.lost, client.lost), (0, 0));
 }
 
+/// Whichever stack is the TLS of either end.
+#[cfg(feature = "rustls")]
+#[test]
+fn stacks_share_what_is_on_the_wire() {
+    let cell = cell(1000, Direction::default());
+    let row = |options: &str| rows(&format!("{ML_DSA}{options}"), &cell, 1).remove(0);
+    let openssl = row("");
+    for options in [
+        "/stack=rustls",
+        "/client_stack=rustls",
+        "/stack=rustls/client_stack=openssl",
+    ] {
+        let own = row(options);
+        assert_eq!(own.outcome, Outcome::Completed, "{options}");
+        assert_eq!(own.times.ttlb, ms(300), "{options}");
+        let of_server = |row: &Row| {
+            [
+                Message::ServerHello,
+                Message::Certificate,
+                Message::CertificateVerify,
+            ]
+            .map(|message| row.exchange.handshake.messages.get(message))
+        };
+        assert_eq!(of_server(&own), of_server(&openssl), "{options}");
+        assert!(
+            rows(&format!("{ML_DSA}{options}"), &cell, 1) == [own],
+            "{options}"
+        );
+    }
+    let bytes = |options: &str| {
+        let row = row(options);
+        assert_eq!(row.outcome, Outcome::Completed, "{options}");
+        row.exchange.handshake.messages.get(Message::Certificate)
+    };
+    let whole = bytes("/stack=rustls");
+    // Only rustls has these.
+    let smaller = ["compressed", "abridged"];
+    for delivery in smaller {
+        assert!(
+            bytes(&format!("/stack=rustls/delivery={delivery}")) < whole,
+            "{delivery}"
+        );
+    }
+    let resumed = row("/stack=rustls/resume=ticket");
+    assert_eq!(resumed.times.handshake, ms(100));
+    assert_eq!(
+        resumed.exchange.negotiated.resumption,
+        lastbyte_exchange::Resumption::Resumed
+    );
+}
+
 #[test]
 fn two_runs_have_the_same_rows() {
     let direction = Direction {

@@ -28,7 +28,7 @@ fn with_errors(suite: &'static Tls13CipherSuite) -> Tls13CipherSuite {
         },
         hkdf_provider: suite.hkdf_provider,
         aead_alg: Box::leak(Box::new(Aead(suite.aead_alg))),
-        quic: None,
+        quic: suite.quic,
     }
 }
 
