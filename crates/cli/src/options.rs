@@ -490,7 +490,12 @@ pub(super) fn whole(range: RangeInclusive<u64>) -> impl TypedValueParser<Value =
         let is_whole = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
         match text.parse::<u64>() {
             Ok(number) if (least..=most).contains(&number) => Ok(number),
-            _ if is_whole => Err(format!("{text} is not in {least}..={most}")),
+            _ if is_whole => Err(match most {
+                most if most >= u64::from(u32::MAX) => {
+                    format!("{text} is too little: {least} is the least")
+                }
+                most => format!("{text} is not from {least} to {most}"),
+            }),
             _ => Err(format!(
                 "no whole number: write one such as {}",
                 least.max(10)

@@ -79,7 +79,7 @@ pub(crate) struct Message {
     pub(crate) sender: Side,
     /// An empty message is left out.
     pub(crate) bytes: usize,
-    /// From receiving what it follows to writing this one.
+    /// From receiving what it follows to writing this one, and all that its sender writes with it.
     pub(crate) compute: Duration,
     pub(crate) follows: Follows,
     /// The writes that it leaves in, if it is not one.

@@ -1,6 +1,7 @@
 //! What the results come to, in plain words.
 
 mod cause;
+mod failed;
 mod loss;
 mod tail;
 
@@ -56,6 +57,11 @@ pub(crate) fn answer(summary: &Summary) -> Vec<String> {
     } else {
         Vec::new()
     };
+    // The baseline's, too.
+    let all_arms = summary.experiment.arms.iter();
+    let failed: Vec<String> = all_arms
+        .filter_map(|arm| failed::failed(summary, &arm.name))
+        .collect();
     let losses = labels.iter();
     let losses: Vec<String> = losses
         .filter_map(|label| loss::loss(summary, label, percentile))
@@ -75,6 +81,7 @@ pub(crate) fn answer(summary: &Summary) -> Vec<String> {
         .into_iter()
         .chain(waits(summary))
         .chain(of_arms)
+        .chain(failed)
         .chain(losses)
         .chain(tails)
         .chain(turns)

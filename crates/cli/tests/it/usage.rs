@@ -326,7 +326,7 @@ fn options_that_can_not_be() {
         ),
         (
             vec!["compare", "--initcwnd", "-1"],
-            "'--initcwnd <SEGMENTS>': -1 is not in 1..=1000",
+            "'--initcwnd <SEGMENTS>': -1 is not from 1 to 1000",
         ),
         (
             vec!["compare", "--initcwnd", "ten"],
@@ -390,15 +390,15 @@ fn options_that_can_not_be() {
         ),
         (
             vec!["compare", "--concurrency", "0"],
-            "'--concurrency <N>': 0 is not in 1..",
+            "'--concurrency <N>': 0 is ",
         ),
         (
             vec!["compare", "--queue", "0"],
-            "'--queue <PACKETS>': 0 is not in 1..",
+            "'--queue <PACKETS>': 0 is ",
         ),
         (
             vec!["compare", "--initcwnd", "10,0"],
-            "'--initcwnd <SEGMENTS>': 0 is not in 1..=1000",
+            "'--initcwnd <SEGMENTS>': 0 is not from 1 to 1000",
         ),
         (
             vec!["compare", "--engine", "vitual"],

@@ -73,7 +73,7 @@ pub(crate) struct Endpoints<'a> {
     latest: u32,
     /// Deadlines of started connections, which are in order: all have one timeout.
     deadlines: VecDeque<(Time, u32)>,
-    /// When clients have thought long enough.
+    /// When clients have thought long enough: each look at one takes a nanosecond of virtual time.
     thoughts: BinaryHeap<Reverse<(Time, u32)>>,
     ended: u32,
     scratch: Vec<u8>,

@@ -15,14 +15,17 @@ use lastbyte_tls::{StackName, version};
 use super::cores::available_cpus;
 use super::surroundings::{SYSCTLS, Sockets, Surroundings};
 use super::{LabError, Privilege, sys};
-use crate::results::{Environment, Host, command_of};
+use crate::results::{Environment, Host, QUIC, command_of};
 use crate::study::{Cell, Congestion, EngineName};
 
 /// Where results of the live engine come from.
 pub fn environment(arguments: &[OsString]) -> Environment {
     let stacks = StackName::ALL.into_iter();
     let stacks = stacks.filter_map(|stack| Some((stack.name(), version(stack)?)));
-    let versions = [("lastbyte", env!("CARGO_PKG_VERSION").to_owned())];
+    let versions = [
+        ("lastbyte", env!("CARGO_PKG_VERSION").to_owned()),
+        (QUIC, lastbyte_quic::VERSION.to_owned()),
+    ];
     let sysctls = SYSCTLS
         .iter()
         .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));

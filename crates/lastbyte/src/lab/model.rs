@@ -24,7 +24,7 @@ use super::cores::processors;
 use super::runner::{BlockError, Ending, Engine, Job};
 use super::trial::try_handshake;
 use crate::results::{
-    Beside, CpuCosts, EngineReport, Environment, PartHeader, QUIC, Row, Validity, write_part,
+    Beside, CpuCosts, EngineReport, Environment, PartHeader, Row, Validity, write_part,
 };
 use crate::study::{
     Arm, Buffers, Cell, CpuTime, EngineName, Gso, Preset, ReceiveBuffer, Study, TransportName,
@@ -45,7 +45,6 @@ impl Model {
     pub fn new(mut environment: Environment, chains: Store, cache: PathBuf) -> Self {
         environment.engine = EngineName::Virtual;
         "none: the model of QUIC has none".clone_into(&mut environment.kernel);
-        add_version(&mut environment);
         Self {
             environment,
             costs: CalibratedCosts::new(chains, cache),
@@ -77,11 +76,6 @@ impl Engine for Model {
     fn measure(&self, job: &Job<'_>, draft: &Path) -> Result<Ending, BlockError> {
         measure(job, draft, &self.environment, self.costs.beside(job)?)
     }
-}
-
-/// Says in an environment which library speaks QUIC.
-pub(super) fn add_version(environment: &mut Environment) {
-    (environment.versions).insert(QUIC.to_owned(), lastbyte_quic::VERSION.to_owned());
 }
 
 /// Whether an arm is measured here, whichever engine measures the others.

@@ -482,9 +482,7 @@ impl Engine for VirtualEngine {
 
     fn measure(&self, job: &Job<'_>, draft: &Path) -> Result<Ending, BlockError> {
         if model::is_modelled(&job.arm.arm) {
-            let mut environment = self.environment.clone();
-            model::add_version(&mut environment);
-            return model::measure(job, draft, &environment, self.costs.beside(job)?);
+            return model::measure(job, draft, &self.environment, self.costs.beside(job)?);
         }
         // Beside the draft, so that the part can take its name.
         let folder = absolute(&draft.with_extension("guest"));

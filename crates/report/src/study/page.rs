@@ -141,10 +141,13 @@ fn transports(findings: &Findings) -> String {
         .filter(|transport| arms.iter().any(|arm| arm.transport == **transport))
         .map(|transport| match transport {
             TransportName::Tcp => format!("the TCP of {}", environment.kernel),
-            TransportName::Quic => match environment.versions.get(QUIC) {
-                Some(version) => format!("the QUIC of {version}"),
-                None => "QUIC".to_owned(),
-            },
+            TransportName::Quic => {
+                let version = environment.versions.get(QUIC);
+                version.map_or_else(
+                    || "QUIC".to_owned(),
+                    |version| format!("the QUIC of {version}"),
+                )
+            }
         })
         .collect();
     let last = all.pop().map(|last| format!(" and {last}"));

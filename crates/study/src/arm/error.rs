@@ -122,7 +122,7 @@ pub enum ArmProblem {
         error: Box<ValueError>,
     },
     /// Something that is TCP's, or is not to be had over QUIC yet.
-    #[error("transport=quic has no {key}=: {why}")]
+    #[error("transport=quic does not go with this {key}=: {why}")]
     NotOverQuic {
         /// The key.
         key: &'static str,

@@ -268,7 +268,7 @@ fn what_is_of_tcp_is_refused_with_the_hint() {
         ("flush=native", "flush"),
         ("client_hello_split=10B", "client_hello_split"),
         ("server=nginx", "server"),
-        ("stack=rustls", "stack"),
+        ("stack=s2n-tls", "stack"),
         ("resume=0rtt", "resume"),
         ("delivery=pqtls-ad", "delivery"),
     ] {
@@ -277,7 +277,7 @@ fn what_is_of_tcp_is_refused_with_the_hint() {
             .unwrap_err()
             .to_string();
         assert!(
-            error.contains(&format!("transport=quic has no {what}=")),
+            error.contains(&format!("transport=quic does not go with this {what}=")),
             "{error}"
         );
     }
