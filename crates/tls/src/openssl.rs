@@ -41,7 +41,7 @@ mod trust_anchors;
 use self::credentials::Credentials;
 use self::elision::NextTry;
 use self::quic::OpenSslQuic;
-pub use self::random::Randomness;
+pub use self::random::{RandomSequence, Randomness};
 
 const STACK: StackName = StackName::OpenSsl;
 

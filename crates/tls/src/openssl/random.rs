@@ -30,3 +30,42 @@ impl Drop for Randomness {
         set_state(self.before);
     }
 }
+
+/// The random numbers of a seed, as [`Randomness`] has them, for one of several connections that take turns on a
+/// thread: each goes on where its own have come to.
+#[derive(Debug)]
+pub struct RandomSequence {
+    state: u64,
+}
+
+impl RandomSequence {
+    /// Begins with this seed.
+    pub fn of_seed(seed: u64) -> RandomSequence {
+        RandomSequence { state: mix(seed) }
+    }
+
+    /// Has all that OpenSSL draws on this thread while `action` lasts come from it.
+    pub fn within<T>(&mut self, action: impl FnOnce() -> T) -> T {
+        let turn = Turn {
+            before: set_state(Some(self.state)),
+            sequence: self,
+        };
+        let done = action();
+        drop(turn);
+        done
+    }
+}
+
+/// Ends a turn when dropped, whatever ends that.
+struct Turn<'s> {
+    before: Option<u64>,
+    sequence: &'s mut RandomSequence,
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        if let Some(state) = set_state(self.before) {
+            self.sequence.state = state;
+        }
+    }
+}

@@ -203,3 +203,31 @@ fn decides_every_byte(stack: &dyn Stack) {
     assert_ne!(random[0], random[1]);
     assert!(free().is_some());
 }
+
+#[test]
+fn sequences_that_take_turns_go_on_where_they_were() {
+    use crate::RandomSequence;
+
+    let draw = || {
+        let mut bytes = [0; 8];
+        ::openssl::rand::rand_bytes(&mut bytes).unwrap();
+        bytes
+    };
+    let alone = |seed| {
+        let mut sequence = RandomSequence::of_seed(seed);
+        sequence.within(|| [draw(), draw(), draw()])
+    };
+    let mut taking_turns = [1, 2].map(RandomSequence::of_seed);
+    let mut drawn = [Vec::new(), Vec::new()];
+    for _ in 0..3 {
+        for (sequence, drawn) in taking_turns.iter_mut().zip(&mut drawn) {
+            drawn.push(sequence.within(draw));
+        }
+    }
+    assert_eq!(
+        drawn.map(|drawn| [drawn[0], drawn[1], drawn[2]]),
+        [alone(1), alone(2)]
+    );
+    // And none is left behind.
+    assert_ne!(draw(), draw());
+}
