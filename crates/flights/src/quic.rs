@@ -47,6 +47,8 @@ const CONNECTION_ID_BOUND: usize = 1 + 8 + 8 + 1 + 20 + 16;
 /// What a server's first 1-RTT packet after the handshake has besides the response's frame: HANDSHAKE_DONE, and an
 /// acknowledgement with its delay.
 const DONE: usize = 1 + 7;
+/// How long after its end a timer is noticed, as the ends of Lastbyte have it.
+const TIMER: Duration = Duration::from_micros(1);
 /// IPv4 and UDP.
 const HEADERS: usize = 20 + 8;
 
@@ -259,7 +261,7 @@ impl<'p> Ends<'p> {
         while self.client_rest < self.messages.rest {
             let arrival = self.under_way.peek().map(|Reverse(next)| next.at);
             match (arrival, self.paced_until) {
-                (Some(at), paced) if paced.is_none_or(|paced| at < paced) => {
+                (Some(at), paced) if paced.is_none_or(|paced| at < paced + TIMER) => {
                     let Some(Reverse(next)) = self.under_way.pop() else {
                         break;
                     };
@@ -267,7 +269,7 @@ impl<'p> Ends<'p> {
                     self.arrives(next.carries);
                 }
                 (_, Some(paced)) => {
-                    self.now = paced;
+                    self.now = paced + TIMER;
                     self.paced_until = None;
                     self.transmit();
                 }
