@@ -224,7 +224,8 @@ impl Compare {
     pub(super) fn run(mut self, arguments: &[OsString]) -> Result<(), Failure> {
         self.network.load(&self.pages);
         let arms = self.arms()?;
-        let chosen = engine::choose(self.engine, &arms)?;
+        let quic_in = self.sampling.quic_in;
+        let chosen = engine::choose(self.engine, arms.iter().map(|arm| (arm, quic_in)))?;
         // Before the network is one of our own.
         own::fetch(&arms)?;
         if let Carrier::Live = chosen.engine {

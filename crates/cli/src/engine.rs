@@ -19,8 +19,8 @@ use lastbyte::lab::{
     VirtualEngine, Watcher,
 };
 use lastbyte::study::{
-    Arm, Connections, CpuTime, EngineChoice, EngineName, Experiment, Percentile, Study,
-    TransportName,
+    Arm, Connections, CpuTime, EngineChoice, EngineName, Experiment, Percentile, QuicIn, Study,
+    is_modelled,
 };
 
 /// An engine, and why this one.
@@ -47,17 +47,16 @@ pub(super) fn names() -> ValueParser {
     .into()
 }
 
-/// The engine for these arms that is asked for. Left alone, the virtual one where it can be had.
+/// The engine that is asked for, for arms of which each is carried so if it is over QUIC. Left alone, the virtual one where
+/// it can be had.
 pub(super) fn choose<'a>(
     choice: EngineChoice,
-    arms: impl IntoIterator<Item = &'a Arm>,
+    arms: impl IntoIterator<Item = (&'a Arm, QuicIn)>,
 ) -> Result<Chosen, Failure> {
     let mut arms = arms.into_iter().peekable();
     let is_any = arms.peek().is_some();
-    if is_any
-        && choice != EngineChoice::Live
-        && arms.all(|arm| arm.transport == TransportName::Quic)
-    {
+    let is_modelled = |(arm, quic_in)| is_modelled(arm, quic_in);
+    if is_any && choice != EngineChoice::Live && arms.all(is_modelled) {
         return Ok(Chosen {
             engine: Carrier::Model,
             reason: "no kernel, as all arms have transport=quic: both ends and the network are in this process, in virtual \

@@ -322,6 +322,7 @@ impl From<LabError> for Failure {
             }
             LabError::Stack(_)
             | LabError::Socket(_)
+            | LabError::Dropped(_)
             | LabError::Crashed(_)
             | LabError::Dns(_)
             | LabError::Emulator(_) => Failure::Run(message),

@@ -16,7 +16,7 @@ use super::Failure;
 use super::one_of::one_of;
 use lastbyte::study::{
     Arm, Cell, Choice, CommandLine, Connections, CpuTime, Emulation, Experiment, Lists,
-    NamedNetwork, Parameter, Population, Reading, StudyFolder, check_servers,
+    NamedNetwork, Parameter, Population, QuicIn, Reading, StudyFolder, check_servers,
 };
 
 /// Parameters of cells, each an option, and networks by name. Those that take lists make a grid.
@@ -279,6 +279,7 @@ impl Sampling {
             seed: 1,
             cpu: Some(CpuTime::None),
             emulation: Emulation::default(),
+            quic_in: QuicIn::default(),
         }
     }
 }
@@ -317,6 +318,16 @@ pub(super) struct Sampling {
         value_parser = one_of(Emulation::ALL.map(Emulation::name), Emulation::from_str)
     )]
     emulation: Emulation,
+    /// What carries arms over QUIC in virtual time: model (in this process, without a kernel) or guest (sockets of UDP in
+    /// the guest, over the emulated link)
+    #[arg(
+        long,
+        value_name = "NAME",
+        default_value = "model",
+        hide_possible_values = true,
+        value_parser = one_of(QuicIn::ALL.map(QuicIn::name), QuicIn::from_str)
+    )]
+    pub(super) quic_in: QuicIn,
 }
 
 impl Network {
@@ -416,6 +427,7 @@ impl Network {
             timeout: sampling.timeout,
             seed: Seed(sampling.seed),
             emulation: sampling.emulation,
+            quic_in: sampling.quic_in,
             ..Experiment::new(arms, cells, connections)
         };
         let experiment = experiment.with_cpu(sampling.cpu);

@@ -27,7 +27,8 @@ use lastbyte::plan::{
 use lastbyte::report::planned::{self, Origin, Planned};
 use lastbyte::results::{Environment, Exchange, Facts, Metric, Need, Percentile};
 use lastbyte::study::{
-    Arm, ArmChain, Cell, CpuTime, EngineChoice, Experiment, Population, Preset, StudyError, quoted,
+    Arm, ArmChain, Cell, CpuTime, EngineChoice, Experiment, Population, Preset, QuicIn, StudyError,
+    quoted,
 };
 
 /// What the web has in 2026: hybrid key exchange with a classical chain.
@@ -160,20 +161,20 @@ impl Command {
         let calculated = |arithmetic: &Arithmetic| arithmetic.tale(metric, &percentiles, seed);
         let with_levers =
             |arithmetic: Arithmetic| arithmetic.with_levers(&plan, self.connections, &on_wire);
-        let chosen =
-            match engine::choose(EngineChoice::Virtual, [&plan.today.arm, &plan.planned.arm]) {
-                Ok(chosen) => chosen,
-                // Arithmetic is all that there is.
-                Err(failure) => {
-                    let tale = arithmetic.ok().map(with_levers);
-                    let tale = tale.and_then(|arithmetic| calculated(&arithmetic));
-                    let Some(tale) = tale.filter(Tale::is_of_any) else {
-                        return Err(failure);
-                    };
-                    let reason = failure.message().unwrap_or("there is no kernel").to_owned();
-                    return answer(&planned(&tale, Origin::Arithmetic(&reason)), None);
-                }
-            };
+        let arms = [&plan.today.arm, &plan.planned.arm].map(|arm| (arm, QuicIn::default()));
+        let chosen = match engine::choose(EngineChoice::Virtual, arms) {
+            Ok(chosen) => chosen,
+            // Arithmetic is all that there is.
+            Err(failure) => {
+                let tale = arithmetic.ok().map(with_levers);
+                let tale = tale.and_then(|arithmetic| calculated(&arithmetic));
+                let Some(tale) = tale.filter(Tale::is_of_any) else {
+                    return Err(failure);
+                };
+                let reason = failure.message().unwrap_or("there is no kernel").to_owned();
+                return answer(&planned(&tale, Origin::Arithmetic(&reason)), None);
+            }
+        };
         let engine = chosen.engine.set_up(arguments, Shortcuts::default())?;
         // What is there at once, before anything is measured.
         let at_once = arithmetic.as_ref().ok().and_then(calculated);

@@ -85,7 +85,8 @@ impl Command {
         let prepared = prepare_others(&experiment.arms, ready, &bar)?;
         let interrupt = interrupt().map_err(Failure::run)?;
         let cpu = self.cpu(&prepared, &interrupt)?;
-        let engine = engine::choose(EngineChoice::Virtual, &experiment.arms)?
+        let arms = experiment.arms.iter().map(|arm| (arm, experiment.quic_in));
+        let engine = engine::choose(EngineChoice::Virtual, arms)?
             .engine
             .set_up(arguments, Shortcuts::default())?;
         let percentiles = percentiles();

@@ -272,7 +272,11 @@ impl Run {
 
     fn carrier(&self, study: &Study) -> Result<Carrier, Failure> {
         let choice = self.engine.unwrap_or(study.engine);
-        let Chosen { engine, reason } = choose(choice, arms(study))?;
+        let arms = study.measures.iter().flat_map(|measure| {
+            let experiment = &measure.experiment;
+            (experiment.arms.iter()).map(|arm| (arm, experiment.quic_in))
+        });
+        let Chosen { engine, reason } = choose(choice, arms)?;
         if choice == EngineChoice::Auto {
             tell(reason);
         }

@@ -11,7 +11,7 @@ use super::since::{Pairing, Since};
 use super::stats::{self, Level, Series};
 use super::warning::{Problem, Warning};
 use super::{Absent, Environment, KERNEL_SOURCE, MetricSummary, Percentile, Sample, Summary};
-use lastbyte_study::{Arm, ArmChain, CpuTime, EngineName, Experiment};
+use lastbyte_study::{Arm, ArmChain, CpuTime, EngineName, Experiment, TransportName};
 
 impl Summary {
     /// Adds how every metric of `samples`, which are those summarised, has changed since `saved`, and
@@ -99,7 +99,7 @@ fn pairing(saved: &Saved, experiment: &Experiment, environment: &Environment) ->
         (
             experiment.seed,
             environment.engine,
-            is_virtual.then_some(experiment.emulation),
+            is_virtual.then_some((experiment.emulation, experiment.quic_in)),
         )
     };
     if luck(experiment, environment) == luck(&saved.experiment, &saved.environment) {
@@ -124,6 +124,13 @@ fn differences(saved: &Saved, experiment: &Experiment, environment: &Environment
         let is_virtual = environment.engine == EngineName::Virtual;
         if is_virtual {
             circumstances.push(("the emulation".to_owned(), experiment.emulation.to_string()));
+            let has_quic = |arm: &Arm| arm.transport == TransportName::Quic;
+            if experiment.arms.iter().any(has_quic) {
+                circumstances.push((
+                    "the place of QUIC".to_owned(),
+                    experiment.quic_in.to_string(),
+                ));
+            }
             let cpu = experiment.cpu.in_clock();
             circumstances.push(("CPU time".to_owned(), cpu.to_string()));
         }

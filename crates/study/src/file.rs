@@ -454,12 +454,14 @@ fn sampling(table: &Table, usual: Experiment) -> Result<Experiment, StudyError> 
     let timeout = table.read("timeout", Field::duration)?;
     let concurrency = table.read("concurrency", |field| field.whole(1..=u32::MAX))?;
     let emulation = table.read("emulation", Field::parse)?;
+    let quic_in = table.read("quic_in", Field::parse)?;
     Ok(Experiment {
         connections: connections.unwrap_or(usual.connections),
         seed: seed.map_or(usual.seed, Seed),
         timeout: timeout.unwrap_or(usual.timeout),
         concurrency: concurrency.or(usual.concurrency),
         emulation: emulation.unwrap_or(usual.emulation),
+        quic_in: quic_in.unwrap_or(usual.quic_in),
         ..usual
     })
 }

@@ -73,7 +73,8 @@ pub use quoted::quoted;
 pub use search::{PublishedEdges, Search};
 pub use server::Server;
 pub use settings::{
-    Congestion, CpuTime, Emulation, EngineChoice, EngineName, Gso, Leads, Preset, TransportName,
+    Congestion, CpuTime, Emulation, EngineChoice, EngineName, Gso, Leads, Preset, QuicIn,
+    TransportName, is_modelled,
 };
 pub use value::{HostsError, PageError, ParameterError, SizeError, ValueError};
 
@@ -324,6 +325,8 @@ pub struct Experiment {
     pub seed: Seed,
     /// What the virtual engine emulates the link with.
     pub emulation: Emulation,
+    /// What carries arms over QUIC where the virtual engine measures.
+    pub quic_in: QuicIn,
     /// Where computing is in what the virtual engine tells.
     pub cpu: CpuTime,
 }
@@ -355,6 +358,7 @@ impl Experiment {
             timeout: Duration::from_secs(300),
             seed: Seed(1),
             emulation: Emulation::default(),
+            quic_in: QuicIn::default(),
             cpu: CpuTime::default(),
         }
     }

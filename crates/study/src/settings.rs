@@ -3,7 +3,7 @@
 use lastbyte_link::named;
 use serde::{Deserialize, Serialize};
 
-use super::Server;
+use super::{Arm, Server};
 
 /// Congestion control of both ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -132,6 +132,23 @@ pub enum Emulation {
 }
 
 named!(Emulation, "emulation", { Netem => "netem", Link => "link" });
+
+/// What carries arms over QUIC where the virtual engine measures. The live engine always has sockets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum QuicIn {
+    /// A model in this process: the emulator in user space moves the datagrams in memory, without any kernel.
+    #[default]
+    Model,
+    /// The guest, by its sockets of UDP, over the link that TCP has there.
+    Guest,
+}
+
+named!(QuicIn, "place of QUIC", { Model => "model", Guest => "guest" });
+
+/// Whether an arm is measured by the model of QUIC, whichever engine measures the others, unless that is the live one.
+pub fn is_modelled(arm: &Arm, quic_in: QuicIn) -> bool {
+    arm.transport == TransportName::Quic && quic_in == QuicIn::Model
+}
 
 /// Where computing is in what the virtual engine tells. In the live engine, it takes what it takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

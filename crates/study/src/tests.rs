@@ -908,6 +908,7 @@ fn settings_have_names() {
     }
     assert_named(CpuTime::ALL, "none beside calibrated laptop phone");
     assert_named(Emulation::ALL, "netem link");
+    assert_named(QuicIn::ALL, "model guest");
     assert_named(EngineChoice::ALL, "auto live virtual");
     assert_named(Leads::ALL, "later sooner");
     assert_named(Gso::ALL, "off on");

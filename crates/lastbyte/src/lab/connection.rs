@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use lastbyte_link::{Side, Time};
 use lastbyte_tls::observer::Observer;
+use lastbyte_tls::observer::quic::{QuicObservation, QuicObserver};
 use lastbyte_tls::{KeyLog, Retry};
 use nix::errno::Errno;
 
@@ -57,13 +58,24 @@ pub(crate) struct EndedConnection {
     pub(crate) outcome: Outcome,
     pub(crate) times: Times,
     pub(crate) waited: Duration,
-    pub(crate) observer: Observer,
     pub(crate) keys: KeyLog,
-    pub(crate) ticket_bytes: usize,
     pub(crate) transport: TransportStats,
     pub(crate) dns: Dns,
-    /// The one before it, if there was one.
-    pub(crate) failed: Option<FailedConnection>,
+    pub(crate) seen: Seen,
+}
+
+/// What was seen on the wire of a connection.
+pub(crate) enum Seen {
+    /// Records of TLS.
+    Records {
+        observer: Observer,
+        /// Of the server's session tickets, record framing included.
+        ticket_bytes: usize,
+        /// The connection before it, if there was one.
+        failed: Option<FailedConnection>,
+    },
+    /// Datagrams of QUIC.
+    Datagrams(QuicObserver),
 }
 
 impl EndedConnection {
@@ -73,12 +85,22 @@ impl EndedConnection {
             outcome,
             times: Times::default(),
             waited: Duration::ZERO,
-            observer: Observer::default(),
             keys: KeyLog::default(),
-            ticket_bytes: 0,
             transport: TransportStats::default(),
             dns: lookup.finish(None),
-            failed: None,
+            seen: Seen::Records {
+                observer: Observer::default(),
+                ticket_bytes: 0,
+                failed: None,
+            },
+        }
+    }
+
+    /// What was seen of its handshake, of one over QUIC.
+    pub(crate) fn observed_datagrams(&self) -> Option<QuicObservation> {
+        match &self.seen {
+            Seen::Records { .. } => None,
+            Seen::Datagrams(observer) => Some(observer.observe(&self.keys)),
         }
     }
 }
@@ -230,12 +252,14 @@ impl<'a> Pair<'a> {
             outcome,
             times: self.notes.times,
             waited: self.notes.waits.total(),
-            observer: self.notes.observer,
             keys,
-            ticket_bytes,
             transport: TransportStats::of(client_stats, server_stats),
             dns: dns.unwrap_or_default(),
-            failed: self.abandoned.map(Abandoned::finish),
+            seen: Seen::Records {
+                observer: self.notes.observer,
+                ticket_bytes,
+                failed: self.abandoned.map(Abandoned::finish),
+            },
         }
     }
 

@@ -1,7 +1,9 @@
 //! The endpoints' loop: one thread drives clients and servers, pair by pair.
 //!
 //! There is one loop for all engines. Who starts connections, and when, is given from outside, and so is how the loop
-//! [sleeps](Waking).
+//! [sleeps](Waking). Connections over QUIC have their sockets in a file of their own.
+
+mod datagrams;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
@@ -10,7 +12,7 @@ use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener, TcpStream};
 use std::os::fd::{AsFd, AsRawFd};
 use std::time::Duration;
 
-use lastbyte_link::{Side, Time};
+use lastbyte_link::{Seed, Side, Time};
 use lastbyte_tls::{Connection, Retry, Stack};
 use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
@@ -18,7 +20,7 @@ use nix::sys::socket::{SockaddrIn, bind, connect};
 use nix::sys::time::TimeSpec;
 use nix::sys::timerfd::{self, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
 
-use super::LabError;
+use self::datagrams::{QuicConnection, QuicServer};
 use super::channel::{Input, SCRATCH, TcpChannel, TcpWriting};
 use super::connection::{
     EndedConnection, KernelClock, Next, Pair, could_not_connect, could_not_resolve, spend,
@@ -26,13 +28,17 @@ use super::connection::{
 use super::delivery::{Lookup, PreparedDelivery};
 use super::dns::{FIRST, Resolver, ResolverAnswer};
 use super::exchange::{Exchange, Turn};
+use super::quic::QuicSettings;
 use super::shared::Shared;
 use super::shortcuts::Shortcuts;
-use super::socket::{Attempt, client_socket_address, open_socket, server_socket_address};
+use super::socket::{
+    Attempt, client_socket_address, listen_on, open_socket, server_socket_address,
+};
 use super::surroundings::{SERVER, client_address, client_slot};
 use super::sys;
+use super::{LabError, PreparedArm};
 use crate::results::Outcome;
-use crate::study::{Congestion, Preset};
+use crate::study::{Cell, Congestion, Preset, TransportName};
 
 /// How long a loop that may be interrupted sleeps at most, so that it notices.
 const MAX_SLEEP: Duration = Duration::from_millis(100);
@@ -55,6 +61,47 @@ pub(crate) struct Settings<'a> {
 pub(crate) struct Plan<'a> {
     pub(crate) stack: &'a dyn Stack,
     pub(crate) exchange: Exchange,
+    pub(crate) transport: Transport<'a>,
+}
+
+/// What carries a connection.
+#[derive(Clone, Copy)]
+pub(crate) enum Transport<'a> {
+    Tcp,
+    Quic(QuicSettings<'a>),
+}
+
+impl<'a> Transport<'a> {
+    /// That of an arm's connections in a cell, with the seed of their experiment.
+    pub(crate) fn of(arm: &'a PreparedArm, cell: &Cell, seed: Seed) -> Transport<'a> {
+        match arm.arm.transport {
+            TransportName::Tcp => Transport::Tcp,
+            TransportName::Quic => Transport::Quic(QuicSettings::new(&arm.stack, cell, seed)),
+        }
+    }
+
+    pub(crate) fn name(&self) -> TransportName {
+        match self {
+            Transport::Tcp => TransportName::Tcp,
+            Transport::Quic(_) => TransportName::Quic,
+        }
+    }
+}
+
+/// Our own server's socket.
+pub(crate) enum Listener {
+    Tcp(TcpListener),
+    Quic(QuicServer),
+}
+
+impl Listener {
+    /// Listens in the calling thread's namespace.
+    pub(crate) fn open(transport: TransportName, congestion: Congestion) -> io::Result<Listener> {
+        match transport {
+            TransportName::Tcp => listen_on(congestion).map(Listener::Tcp),
+            TransportName::Quic => QuicServer::open().map(Listener::Quic),
+        }
+    }
 }
 
 /// Both ends of all connections.
@@ -63,7 +110,7 @@ pub(crate) struct Endpoints<'a> {
     waking: Waking,
     epoll: Epoll,
     /// Our own server's.
-    listener: Option<TcpListener>,
+    listener: Option<Listener>,
     resolver: Option<Resolver>,
     /// By slot.
     running: BTreeMap<u32, Box<Running<'a>>>,
@@ -76,6 +123,8 @@ pub(crate) struct Endpoints<'a> {
     /// When clients have thought long enough: each look at one takes a nanosecond of virtual time.
     thoughts: BinaryHeap<Reverse<(Time, u32)>>,
     ended: u32,
+    /// Datagrams that clients' sockets had no room for.
+    dropped: u64,
     scratch: Vec<u8>,
 }
 
@@ -85,9 +134,37 @@ struct Running<'a> {
     /// As long as its server's address is not known.
     lookup: Option<Lookup<'a>>,
     /// From `connect()` on.
-    pair: Option<Pair<'a>>,
+    carried: Option<Carried<'a>>,
     /// Where its server is.
     server: Ipv4Addr,
+}
+
+/// Both ends of a connection, by its transport.
+#[allow(
+    clippy::large_enum_variant,
+    reason = "who has it is in a box, and all of a block are of one transport"
+)]
+enum Carried<'a> {
+    Tcp(Pair<'a>),
+    Quic(Box<QuicConnection>),
+}
+
+impl Carried<'_> {
+    /// When it has something to do though nothing has come.
+    fn due(&self) -> Option<Time> {
+        match self {
+            Carried::Tcp(pair) => pair.thinks_until(),
+            Carried::Quic(connection) => connection.due(),
+        }
+    }
+
+    /// What it comes to when there is no more time.
+    fn expire(&self) -> Outcome {
+        match self {
+            Carried::Tcp(pair) => pair.expire(),
+            Carried::Quic(_) => Outcome::TimedOut,
+        }
+    }
 }
 
 /// A client that called `connect()`.
@@ -105,6 +182,8 @@ pub(crate) enum Waking {
     Timeout {
         /// Since when it has not been idle.
         busy_since: Time,
+        /// What wakes it to the nanosecond besides, where a transport has timers of its own.
+        timer: Option<TimerFd>,
     },
     /// Where the clock is virtual, and connections follow each other: to the nanosecond.
     Timer {
@@ -117,6 +196,8 @@ pub(crate) enum Waking {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Event {
     Accept,
+    /// At the server's socket, of QUIC.
+    Datagrams,
     Resolver,
     /// A thought or a deadline.
     Due,
@@ -127,17 +208,21 @@ enum Event {
 }
 
 impl Waking {
-    /// By epoll's own timeout.
-    pub(crate) fn timeout() -> Self {
-        Self::Timeout {
+    /// By epoll's own timeout, and for QUIC, whose pacers and probes are its ends' own, by a timer of the kernel besides.
+    pub(crate) fn timeout(transport: TransportName) -> io::Result<Self> {
+        let timer = match transport {
+            TransportName::Tcp => None,
+            TransportName::Quic => Some(new_timer()?),
+        };
+        Ok(Self::Timeout {
             busy_since: sys::now(),
-        }
+            timer,
+        })
     }
 
     /// By a timer of the kernel.
     pub(crate) fn timer() -> io::Result<Self> {
-        let clock = timerfd::ClockId::CLOCK_MONOTONIC;
-        let timer = TimerFd::new(clock, TimerFlags::TFD_CLOEXEC)?;
+        let timer = new_timer()?;
         Ok(Self::Timer { timer, alarm: None })
     }
 
@@ -150,13 +235,19 @@ impl Waking {
         events: &mut [EpollEvent],
     ) -> io::Result<usize> {
         match self {
-            Self::Timeout { busy_since } => {
+            Self::Timeout { busy_since, timer } => {
                 let count = wait(epoll, events, EpollTimeout::ZERO)?;
                 if count > 0 {
                     return Ok(count);
                 }
                 let now = sys::now();
                 let timeout = until.map_or(MAX_SLEEP, |until| until.since(now).min(MAX_SLEEP));
+                if let (Some(timer), Some(until)) = (timer, until) {
+                    if timeout.is_zero() {
+                        return Ok(0);
+                    }
+                    set_timer(timer, until)?;
+                }
                 // Rounded up: a loop that wakes a little too early would spin.
                 let timeout = u16::try_from(timeout.as_micros().div_ceil(1000));
                 let timeout = EpollTimeout::from(timeout.unwrap_or(u16::MAX));
@@ -168,9 +259,7 @@ impl Waking {
                 if let Some(until) = until
                     && shortcuts.remembered(*alarm) != Some(until)
                 {
-                    let at = TimeSpec::from_duration(Duration::from_nanos(until.0));
-                    let flags = TimerSetTimeFlags::TFD_TIMER_ABSTIME;
-                    timer.set(Expiration::OneShot(at), flags)?;
+                    set_timer(timer, until)?;
                     *alarm = Some(until);
                 }
                 wait(epoll, events, EpollTimeout::NONE)
@@ -181,10 +270,22 @@ impl Waking {
     /// Since when a step could have been taken, if this loop has others wait.
     fn idle_since(&self) -> Option<Time> {
         match self {
-            Self::Timeout { busy_since } => Some(*busy_since),
+            Self::Timeout { busy_since, .. } => Some(*busy_since),
             Self::Timer { .. } => None,
         }
     }
+}
+
+fn new_timer() -> io::Result<TimerFd> {
+    let clock = timerfd::ClockId::CLOCK_MONOTONIC;
+    Ok(TimerFd::new(clock, TimerFlags::TFD_CLOEXEC)?)
+}
+
+/// Has a timer end at this time of the kernel's clock.
+fn set_timer(timer: &TimerFd, until: Time) -> io::Result<()> {
+    let at = TimeSpec::from_duration(Duration::from_nanos(until.0));
+    let flags = TimerSetTimeFlags::TFD_TIMER_ABSTIME;
+    Ok(timer.set(Expiration::OneShot(at), flags)?)
 }
 
 /// Whether the peer may still send, as an event says.
@@ -213,16 +314,26 @@ impl<'a> Endpoints<'a> {
     pub(crate) fn new(
         settings: Settings<'a>,
         waking: Waking,
-        listener: Option<TcpListener>,
+        listener: Option<Listener>,
         resolver: Option<Resolver>,
     ) -> io::Result<Self> {
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
         let watch = |event: Event| EpollEvent::new(EpollFlags::EPOLLIN, event.encode());
-        if let Some(listener) = &listener {
-            epoll.add(listener, watch(Event::Accept))?;
+        match &listener {
+            Some(Listener::Tcp(listener)) => epoll.add(listener, watch(Event::Accept))?,
+            Some(Listener::Quic(server)) => epoll.add(server, watch(Event::Datagrams))?,
+            None => {}
         }
-        if let Waking::Timer { timer, .. } = &waking {
-            epoll.add(timer, watch(Event::Due))?;
+        match &waking {
+            Waking::Timer { timer, .. } => epoll.add(timer, watch(Event::Due))?,
+            Waking::Timeout {
+                timer: Some(timer), ..
+            } => {
+                // Once for each time that it is set: nobody reads it.
+                let flags = EpollFlags::EPOLLIN | EpollFlags::EPOLLET;
+                epoll.add(timer, EpollEvent::new(flags, Event::Due.encode()))?;
+            }
+            Waking::Timeout { timer: None, .. } => {}
         }
         if let Some(resolver) = &resolver {
             epoll.add(resolver, watch(Event::Resolver))?;
@@ -239,6 +350,7 @@ impl<'a> Endpoints<'a> {
             deadlines: VecDeque::new(),
             thoughts: BinaryHeap::new(),
             ended: 0,
+            dropped: 0,
             scratch: vec![0; SCRATCH],
         })
     }
@@ -263,9 +375,13 @@ impl<'a> Endpoints<'a> {
         let mut running = Box::new(Running {
             plan,
             lookup: None,
-            pair: None,
+            carried: None,
             server: SERVER,
         });
+        if let Transport::Quic(settings) = &plan.transport {
+            self.running.insert(slot, running);
+            return self.begin_quic(slot, index, settings);
+        }
         let (Some(prepared), Some(resolver)) = (self.settings.delivery, &mut self.resolver) else {
             self.running.insert(slot, running);
             return self.connect(slot, SERVER, None);
@@ -304,6 +420,7 @@ impl<'a> Endpoints<'a> {
         for event in events.iter().take(count) {
             match Event::decode(event.data()) {
                 Event::Accept => self.accept()?,
+                Event::Datagrams => self.take_from_server_socket()?,
                 Event::Resolver => self.take_answers()?,
                 Event::Due => self.do_due()?,
                 Event::Ready { slot, end } => {
@@ -343,7 +460,7 @@ impl<'a> Endpoints<'a> {
 
     /// Has no timer set for what nobody waits for any more.
     fn forget(&mut self) {
-        if let Waking::Timeout { .. } = self.waking {
+        if let Waking::Timeout { timer: None, .. } = self.waking {
             return;
         }
         while let Some((_, slot)) = self.deadlines.front()
@@ -352,7 +469,7 @@ impl<'a> Endpoints<'a> {
             self.deadlines.pop_front();
         }
         while let Some(Reverse((at, slot))) = self.thoughts.peek()
-            && self.thinks_until(*slot) != Some(*at)
+            && self.due_of(*slot) != Some(*at)
         {
             self.thoughts.pop();
         }
@@ -366,8 +483,10 @@ impl<'a> Endpoints<'a> {
             if let Some(pair) = self.pair(slot) {
                 // Thinking is not waiting.
                 pair.worked = pair.worked.max(at);
+                self.ready(slot, Side::Client, Input::Open)?;
+            } else {
+                self.go_on_quic(slot)?;
             }
-            self.ready(slot, Side::Client, Input::Open)?;
             self.forget();
         }
         Ok(())
@@ -378,8 +497,8 @@ impl<'a> Endpoints<'a> {
             && at <= now
         {
             self.deadlines.pop_front();
-            let pair = self.running(slot).and_then(|running| running.pair.as_ref());
-            let outcome = pair.map_or(Outcome::TimedOut, Pair::expire);
+            let carried = (self.running(slot)).and_then(|running| running.carried.as_ref());
+            let outcome = carried.map_or(Outcome::TimedOut, Carried::expire);
             self.end(slot, outcome);
         }
     }
@@ -409,10 +528,10 @@ impl<'a> Endpoints<'a> {
             // It has ended.
             return Ok(());
         };
-        let questions = match (&mut running.lookup, &mut running.pair) {
+        let questions = match (&mut running.lookup, &mut running.carried) {
             (Some(lookup), _) => lookup.take(answer, sys::now()),
-            (None, Some(pair)) => pair.answered(answer),
-            (None, None) => return Ok(()),
+            (None, Some(Carried::Tcp(pair))) => pair.answered(answer),
+            (None, Some(Carried::Quic(_)) | None) => return Ok(()),
         };
         match &mut self.resolver {
             Some(resolver) => Ok(resolver.ask(slot, &name, &questions)?),
@@ -449,7 +568,7 @@ impl<'a> Endpoints<'a> {
         let call = self.call(slot, server, tls, &plan.exchange, Attempt::First)?;
         if let Some(running) = self.running.get_mut(&slot) {
             let pair = Pair::new(call.started, plan.exchange, call.channel, lookup);
-            running.pair = Some(pair);
+            running.carried = Some(Carried::Tcp(pair));
             running.server = server;
         }
         if let Err(error) = call.connecting {
@@ -518,7 +637,7 @@ impl<'a> Endpoints<'a> {
     /// Accepts who waits. One after the other, no second one does, and asking for it takes virtual
     /// time.
     fn accept(&mut self) -> Result<(), LabError> {
-        while let Some(listener) = &self.listener {
+        while let Some(Listener::Tcp(listener)) = &self.listener {
             match listener.accept() {
                 Ok((socket, SocketAddr::V4(peer))) => self.serve(socket, peer)?,
                 Ok(_) => {}
@@ -543,7 +662,9 @@ impl<'a> Endpoints<'a> {
         let Some((slot, running)) = slot.and_then(|slot| Some((slot, self.running(slot)?))) else {
             return Ok(());
         };
-        let Plan { stack, exchange } = running.plan;
+        let Plan {
+            stack, exchange, ..
+        } = running.plan;
         socket.set_nonblocking(true).map_err(LabError::Socket)?;
         self.watch(&socket, slot, Side::Server)
             .map_err(LabError::Socket)?;
@@ -566,8 +687,10 @@ impl<'a> Endpoints<'a> {
     fn ready(&mut self, slot: u32, end: Side, input: Input) -> Result<(), LabError> {
         let shared = self.settings.shared;
         let running = self.running.get_mut(&slot);
-        let Some(pair) = running.and_then(|running| running.pair.as_mut()) else {
-            return Ok(());
+        let pair = match running.and_then(|running| running.carried.as_mut()) {
+            Some(Carried::Tcp(pair)) => pair,
+            Some(Carried::Quic(_)) => return self.take_from_client_socket(slot),
+            None => return Ok(()),
         };
         // What woke an idle loop has waited for nothing; what came while it worked, has.
         // A connection never waits for itself.
@@ -601,8 +724,12 @@ impl<'a> Endpoints<'a> {
         let Some(running) = self.running.remove(&slot) else {
             return;
         };
-        let finished = match (running.pair, running.lookup) {
-            (Some(pair), _) => pair.finish(outcome),
+        let finished = match (running.carried, running.lookup) {
+            (Some(Carried::Tcp(pair)), _) => pair.finish(outcome),
+            (Some(Carried::Quic(connection)), _) => {
+                self.dropped += connection.dropped();
+                connection.finish(outcome)
+            }
             (None, Some(lookup)) => EndedConnection::unconnected(outcome, lookup),
             (None, None) => return,
         };
@@ -615,11 +742,14 @@ impl<'a> Endpoints<'a> {
     }
 
     fn pair(&mut self, slot: u32) -> Option<&mut Pair<'a>> {
-        self.running.get_mut(&slot)?.pair.as_mut()
+        match self.running.get_mut(&slot)?.carried.as_mut()? {
+            Carried::Tcp(pair) => Some(pair),
+            Carried::Quic(_) => None,
+        }
     }
 
-    fn thinks_until(&self, slot: u32) -> Option<Time> {
-        self.running(slot)?.pair.as_ref()?.thinks_until()
+    fn due_of(&self, slot: u32) -> Option<Time> {
+        self.running(slot)?.carried.as_ref()?.due()
     }
 
     fn watch(&self, socket: &TcpStream, slot: u32, end: Side) -> io::Result<()> {
@@ -636,10 +766,12 @@ impl Event {
     const ACCEPT: u64 = u64::MAX;
     const RESOLVER: u64 = u64::MAX - 1;
     const DUE: u64 = u64::MAX - 2;
+    const DATAGRAMS: u64 = u64::MAX - 3;
 
     fn encode(self) -> u64 {
         match self {
             Event::Accept => Self::ACCEPT,
+            Event::Datagrams => Self::DATAGRAMS,
             Event::Resolver => Self::RESOLVER,
             Event::Due => Self::DUE,
             Event::Ready { slot, end } => {
@@ -651,6 +783,7 @@ impl Event {
     fn decode(data: u64) -> Self {
         match data {
             Self::ACCEPT => Event::Accept,
+            Self::DATAGRAMS => Event::Datagrams,
             Self::RESOLVER => Event::Resolver,
             Self::DUE => Event::Due,
             _ => Event::Ready {

@@ -31,6 +31,12 @@ pub enum LabError {
     /// A socket failed in a way that is no connection's own failure.
     #[error("a socket failed: {0}")]
     Socket(#[source] io::Error),
+    /// Sockets dropped what no link would have.
+    #[error(
+        "sockets of this host had no room for {0} datagrams, which no link lost: measure fewer connections at once \
+         (--concurrency), or have it grant larger buffers (net.core.rmem_max, net.core.wmem_max)"
+    )]
+    Dropped(u64),
     /// A thread of the engine ended too early.
     #[error("{0} ended unexpectedly: this is a bug in Lastbyte, please report it")]
     Crashed(&'static str),

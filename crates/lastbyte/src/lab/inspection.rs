@@ -18,7 +18,7 @@ use lastbyte_capture::{
 use lastbyte_link::{TcpPacket, Time};
 use serde::{Deserialize, Serialize};
 
-use super::connection::EndedConnection;
+use super::connection::{EndedConnection, Seen};
 use super::surroundings::client_slot;
 use super::sys;
 use super::sys::memory::{Mapping, PLACES};
@@ -433,10 +433,13 @@ impl Retention {
             Secrets::OfCaptured => self.captured,
         };
         let lines = |ended: &EndedConnection| {
-            let failed = ended
-                .failed
-                .as_ref()
-                .map_or("", |failed| failed.keys.as_str());
+            let failed = match &ended.seen {
+                Seen::Records {
+                    failed: Some(failed),
+                    ..
+                } => failed.keys.as_str(),
+                Seen::Records { failed: None, .. } | Seen::Datagrams(_) => "",
+            };
             failed.to_owned() + ended.keys.as_str()
         };
         (first..)

@@ -29,8 +29,8 @@ use self::rig::{Block, Cost};
 use super::LabError;
 use super::cores::lock_memory;
 use super::lock::lock;
-use super::model;
 use super::programs::Finder;
+use super::quic;
 use super::runner::{BlockError, Ending, Engine, Job};
 use super::surroundings::MAX_CONNECTIONS;
 use super::trial::try_handshake;
@@ -39,7 +39,7 @@ use crate::results::{
     Beside, EngineReport, Environment, PartHeader, Row, SampleKey, Validity, expected_duration,
     write_part,
 };
-use crate::study::{Cell, EngineName, Gso, Preset, Study, Work, check_servers};
+use crate::study::{Cell, EngineName, Gso, Preset, Study, TransportName, Work, check_servers};
 
 /// Connections of one block: enough to fill the concurrency that the engine
 /// chooses, few enough that arms alternate and a machine's drift meets all of them.
@@ -115,14 +115,8 @@ impl Engine for LiveEngine {
     }
 
     fn check(&self, study: &Study) -> Result<(), String> {
+        quic::check(study)?;
         for measure in &study.measures {
-            if measure.experiment.arms.iter().any(model::is_modelled) {
-                return Err(format!(
-                    "measure {:?}: transport=quic is measured in virtual time: use --engine virtual, or leave the arms over \
-                     TCP out, without which it takes no kernel",
-                    measure.id
-                ));
-            }
             check_servers(&measure.experiment)
                 .map_err(|problem| format!("measure {:?}: {problem}", measure.id))?;
             for cell in &measure.experiment.cells {

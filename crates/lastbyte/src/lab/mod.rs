@@ -27,6 +27,7 @@ mod prepare;
 mod privilege;
 mod process;
 mod programs;
+mod quic;
 mod row;
 mod runner;
 mod scratch;

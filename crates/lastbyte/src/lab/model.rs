@@ -21,15 +21,13 @@ use self::ends::connection;
 pub use self::lose::lose;
 use super::calibration::CalibratedCosts;
 use super::cores::processors;
+use super::quic;
 use super::runner::{BlockError, Ending, Engine, Job};
 use super::trial::try_handshake;
 use crate::results::{
     Beside, CpuCosts, EngineReport, Environment, PartHeader, Row, Validity, write_part,
 };
-use crate::study::{
-    Arm, Buffers, Cell, CpuTime, EngineName, Gso, Preset, ReceiveBuffer, Study, TransportName,
-    Writes,
-};
+use crate::study::{Buffers, CpuTime, EngineName, Study, TransportName};
 
 /// Connections of one block.
 const BLOCK: u32 = 250;
@@ -78,11 +76,6 @@ impl Engine for Model {
     }
 }
 
-/// Whether an arm is measured here, whichever engine measures the others.
-pub(super) fn is_modelled(arm: &Arm) -> bool {
-    arm.transport == TransportName::Quic
-}
-
 /// About how long a block takes.
 pub(super) fn expected_block(job: &Job<'_>) -> Duration {
     const DATAGRAM: Duration = Duration::from_micros(6);
@@ -93,7 +86,7 @@ pub(super) fn expected_block(job: &Job<'_>) -> Duration {
     connection * job.connections.len() as u32
 }
 
-/// Whether all arms of a study over QUIC can be had so in its cells.
+/// Whether all arms of a study over QUIC can be had in its cells in virtual time.
 ///
 /// # Errors
 ///
@@ -101,7 +94,8 @@ pub(super) fn expected_block(job: &Job<'_>) -> Duration {
 pub fn check(study: &Study) -> Result<(), String> {
     for measure in &study.measures {
         let experiment = &measure.experiment;
-        let Some(arm) = experiment.arms.iter().find(|arm| is_modelled(arm)) else {
+        let mut arms = experiment.arms.iter();
+        let Some(arm) = arms.find(|arm| arm.transport == TransportName::Quic) else {
             continue;
         };
         let refuse =
@@ -115,52 +109,8 @@ pub fn check(study: &Study) -> Result<(), String> {
                 )));
             }
         }
-        for cell in &experiment.cells {
-            check_cell(arm, cell).map_err(refuse)?;
-        }
     }
-    Ok(())
-}
-
-fn check_cell(arm: &Arm, cell: &Cell) -> Result<(), String> {
-    let not_there = |parameter: &str| {
-        Err(format!(
-            "{parameter} is TCP's, and transport=quic has none of it: leave it out"
-        ))
-    };
-    if cell.page.is_some() {
-        return Err("pages are loaded over TCP alone: leave transport=quic out".to_owned());
-    }
-    if cell.preset == Preset::Published2024 {
-        return Err(format!(
-            "the preset {} is of TCP: leave it out",
-            cell.preset
-        ));
-    }
-    if cell.gso == Gso::On {
-        return not_there("gso");
-    }
-    if cell.hosts.receive_buffer != ReceiveBuffer::Unset {
-        return not_there("receive_buffer");
-    }
-    if cell.hosts.writes != Writes::WHOLE {
-        return not_there("writes");
-    }
-    let largest = cell.quic.client_datagram.max(cell.quic.server_datagram);
-    if cell.hosts.mtu.bytes() < path::packet(largest) {
-        return Err(format!(
-            "an mtu of {} holds no QUIC datagram of {largest} bytes: {} does, and 1200 are the least (RFC 9000, 14)",
-            cell.hosts.mtu,
-            path::packet(largest)
-        ));
-    }
-    if arm.possible_sessions(cell).len() > 1 {
-        return Err(
-            "it begins in several ways, which transport=quic does not have yet: give it resume=no or resume=ticket"
-                .to_owned(),
-        );
-    }
-    Ok(())
+    quic::check(study)
 }
 
 /// Measures a block and writes its part.

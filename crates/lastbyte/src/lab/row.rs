@@ -1,5 +1,7 @@
 //! The row of a connection that has ended.
 
+pub(super) mod quic;
+
 use std::time::Duration;
 
 use lastbyte_exchange::{Handshake, Negotiated, Tcp, Transfer, Transport};
@@ -7,7 +9,7 @@ use lastbyte_sizes::framing::{CHANGE_CIPHER_SPEC, MESSAGE_HEADER, RECORD_HEADER,
 use lastbyte_tls::KeyLog;
 use lastbyte_tls::observer::{self, Message, Observation, Observer, Side};
 
-use super::connection::EndedConnection;
+use super::connection::{EndedConnection, Seen};
 use crate::results::{
     ChainSignal, Compression, EarlyData, Exchange, FailedAttempt, HandshakeFlight, HelloDigest,
     Lateness, Measurement, Resumption, Row,
@@ -15,10 +17,22 @@ use crate::results::{
 
 /// The row of connection `index` of its sample. Its latest packet was `latest` behind its time.
 pub(super) fn row(finished: EndedConnection, index: u32, block: u32, latest: Duration) -> Row {
+    let exchange = exchange_of(&finished);
+    row_of(finished, exchange, index, block, latest)
+}
+
+/// The same of one that is read already.
+pub(super) fn row_of(
+    finished: EndedConnection,
+    exchange: Exchange,
+    index: u32,
+    block: u32,
+    latest: Duration,
+) -> Row {
     Row {
         index,
         block,
-        exchange: exchange_of(&finished),
+        exchange,
         outcome: finished.outcome,
         times: finished.times,
         dns: finished.dns,
@@ -33,13 +47,22 @@ pub(super) fn row(finished: EndedConnection, index: u32, block: u32, latest: Dur
 
 /// What was seen on the wire of a connection that has ended.
 pub(super) fn exchange_of(finished: &EndedConnection) -> Exchange {
-    let mss = finished.transport.client_tcp().map(|tcp| tcp.mss);
-    let failed = finished.failed.as_ref();
-    let tickets = Some(finished.ticket_bytes).filter(|bytes| *bytes > 0);
-    Exchange {
-        tickets: tickets.map(Transfer::seen),
-        failed: failed.map(|failed| failed_attempt(&failed.observer, &failed.keys)),
-        ..exchange(&finished.observer, &finished.keys, mss)
+    match &finished.seen {
+        Seen::Records {
+            observer,
+            ticket_bytes,
+            failed,
+        } => {
+            let mss = finished.transport.client_tcp().map(|tcp| tcp.mss);
+            let failed = failed.as_ref();
+            let tickets = Some(*ticket_bytes).filter(|bytes| *bytes > 0);
+            Exchange {
+                tickets: tickets.map(Transfer::seen),
+                failed: failed.map(|failed| failed_attempt(&failed.observer, &failed.keys)),
+                ..exchange(observer, &finished.keys, mss)
+            }
+        }
+        Seen::Datagrams(observer) => quic::exchange(&observer.observe(&finished.keys)),
     }
 }
 

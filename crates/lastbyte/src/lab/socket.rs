@@ -2,14 +2,17 @@
 
 use std::ffi::OsString;
 use std::io;
-use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream, UdpSocket};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+
+use lastbyte_link::Bytes;
 
 use nix::sys::socket::{
     AddressFamily, Backlog, SockFlag, SockType, SockaddrIn, bind, listen, setsockopt, socket,
     sockopt,
 };
 
+use super::sys;
 use crate::study::Congestion;
 
 const SERVER_PORT: u16 = 443;
@@ -75,4 +78,56 @@ pub(crate) fn open_socket(congestion: Congestion) -> io::Result<TcpStream> {
         &OsString::from(congestion.to_string()),
     )?;
     Ok(socket)
+}
+
+/// What a socket of datagrams may hold that nobody has read yet, where the host grants it. quinn's flow control lets a
+/// peer send 1.25 MB on a stream, in datagrams of which the kernel counts up to 4 KB each; a server's socket is that of all
+/// connections at once.
+const DATAGRAM_BUFFER: Bytes = Bytes(16 << 20);
+
+/// A non-blocking socket of UDP with this address, whose datagrams are never fragmented.
+pub(crate) fn open_datagram_socket(address: &SockaddrIn) -> io::Result<UdpSocket> {
+    let socket = socket(
+        AddressFamily::Inet,
+        SockType::Datagram,
+        SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC,
+        None,
+    )?;
+    let bytes = usize::try_from(DATAGRAM_BUFFER.0).unwrap_or(usize::MAX);
+    // Users who may not set what they like get as much as the host grants anybody. What finds no room is counted.
+    (setsockopt(&socket, sockopt::RcvBufForce, &bytes))
+        .or_else(|_| setsockopt(&socket, sockopt::RcvBuf, &bytes))?;
+    (setsockopt(&socket, sockopt::SndBufForce, &bytes))
+        .or_else(|_| setsockopt(&socket, sockopt::SndBuf, &bytes))?;
+    sys::never_fragment(socket.as_fd())?;
+    bind(socket.as_raw_fd(), address)?;
+    Ok(UdpSocket::from(socket))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn datagrams_that_a_socket_has_no_room_for_are_counted() {
+        let local = SockaddrIn::from(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0));
+        let dropped = |room: Option<usize>| {
+            let receiver = open_datagram_socket(&local).unwrap();
+            if let Some(room) = room {
+                setsockopt(&receiver, sockopt::RcvBuf, &room).unwrap();
+            }
+            let sender = open_datagram_socket(&local).unwrap();
+            sender.connect(receiver.local_addr().unwrap()).unwrap();
+            // More than ten windows of ten datagrams, which nobody reads.
+            for _ in 0..110 {
+                sender.send(&[0; 1200]).unwrap();
+            }
+            sys::dropped_packets(receiver.as_fd()).unwrap()
+        };
+        assert_eq!(dropped(None), 0);
+        let few = dropped(Some(8 << 10));
+        assert!((1..110).contains(&few), "{few}");
+    }
 }

@@ -156,6 +156,39 @@ pub(crate) fn acknowledge_at_once(socket: BorrowedFd<'_>) -> io::Result<()> {
     set_option(socket, libc::IPPROTO_TCP, libc::TCP_QUICKACK, 1)
 }
 
+/// Sets `IP_MTU_DISCOVER`: no datagram is cut into fragments, at either end or on its way.
+pub(crate) fn never_fragment(socket: BorrowedFd<'_>) -> io::Result<()> {
+    set_option(
+        socket,
+        libc::IPPROTO_IP,
+        libc::IP_MTU_DISCOVER,
+        libc::IP_PMTUDISC_DO,
+    )
+}
+
+/// Packets that a socket had no room for (`SO_MEMINFO`).
+pub(crate) fn dropped_packets(socket: BorrowedFd<'_>) -> io::Result<u32> {
+    /// `SK_MEMINFO_DROPS` of linux/sock_diag.h, and how many numbers there are.
+    const DROPS: usize = 8;
+    const VARIABLES: usize = 9;
+    let mut info = [0_u32; VARIABLES];
+    let mut length = size_of_val(&info) as libc::socklen_t;
+    // SAFETY: the kernel writes at most `length` bytes into `info`.
+    let result = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_MEMINFO,
+            info.as_mut_ptr().cast(),
+            &mut length,
+        )
+    };
+    if result < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(info[DROPS])
+}
+
 fn set_option(
     socket: BorrowedFd<'_>,
     level: libc::c_int,

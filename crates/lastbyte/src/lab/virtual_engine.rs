@@ -25,6 +25,7 @@ use super::calibration::CalibratedCosts;
 use super::cores::processors;
 use super::guest::{self, GuestJob, Provenance};
 use super::inspection::ObservedBlock;
+use super::quic;
 use super::runner::{BlockError, Engine, Job};
 use super::scratch::Scratch;
 use super::shortcuts::Shortcuts;
@@ -34,7 +35,7 @@ use crate::kernel::Kernel;
 use crate::results::{Environment, KERNEL_SOURCE};
 use crate::study::{
     Arm, ArmChain, Cell, CpuTime, Emulation, EngineName, Experiment, Gso, PageSource, Preset,
-    Profile, Server, Study, check_servers,
+    Profile, Server, Study, TransportName, check_servers, is_modelled,
 };
 
 /// Connections of one block: a boot takes as long as some twenty of them.
@@ -203,7 +204,7 @@ impl VirtualEngine {
 
     /// Writes all that a guest reads into the job's folder.
     fn prepare(&self, job: &Job<'_>, folder: &Path) -> Result<(), BlockError> {
-        let mut provenance = Provenance {
+        let provenance = Provenance {
             beside: self.costs.beside(job)?,
             study: listing(job, job.study.clone()).to_toml(),
             text: job.study.text.clone(),
@@ -467,7 +468,7 @@ impl Engine for VirtualEngine {
         const PACKET: Duration = Duration::from_micros(12);
         const BROWSER: Duration = Duration::from_secs(5);
         const NAVIGATION: Duration = Duration::from_secs(2);
-        if model::is_modelled(&job.arm.arm) {
+        if is_modelled(&job.arm.arm, job.experiment.quic_in) {
             return model::expected_block(job);
         }
         if job.cell.page.is_some() {
@@ -481,7 +482,7 @@ impl Engine for VirtualEngine {
     }
 
     fn measure(&self, job: &Job<'_>, draft: &Path) -> Result<Ending, BlockError> {
-        if model::is_modelled(&job.arm.arm) {
+        if is_modelled(&job.arm.arm, job.experiment.quic_in) {
             return model::measure(job, draft, &self.environment, self.costs.beside(job)?);
         }
         // Beside the draft, so that the part can take its name.

@@ -4,7 +4,7 @@ use lastbyte_link::{Direction, Distribution, Link, Seed, format_duration, shell_
 
 use lastbyte_results::group_by;
 use lastbyte_study::{
-    Arm, Cell, ChainProfile, CpuTime, Emulation, EngineName, Experiment, Lists, Parameter,
+    Arm, Cell, ChainProfile, CpuTime, Emulation, EngineName, Experiment, Lists, Parameter, QuicIn,
 };
 
 /// What can be a list on the command line.
@@ -133,6 +133,7 @@ fn command(
         timeout,
         seed,
         emulation,
+        quic_in,
         cpu,
         ..
     } = experiment;
@@ -148,6 +149,10 @@ fn command(
     unless(
         *emulation == Emulation::default(),
         format!("--emulation {emulation}"),
+    );
+    unless(
+        *quic_in == QuicIn::default(),
+        format!("--quic-in {quic_in}"),
     );
     unless(*cpu == CpuTime::default(), format!("--cpu {cpu}"));
     unless(false, format!("--engine {engine}"));

@@ -10,7 +10,7 @@ use crate::fixtures::{CLASSICAL, HYBRID, cell, experiment, samples};
 use crate::rows::Origin;
 use crate::{ArmSummary, Estimate, Interval, Outcome, Percent, write_rows};
 use lastbyte_study::Metric;
-use lastbyte_study::{Connections, Emulation, EngineName, Experiment};
+use lastbyte_study::{Connections, Emulation, EngineName, Experiment, QuicIn};
 
 const PEM: &str = "x25519/./chain.pem";
 
@@ -168,6 +168,10 @@ fn luck_is_shared_where_seed_engine_and_emulation_are() {
     );
     assert_eq!(
         pairing(|now| now.experiment.emulation = Emulation::Link),
+        Pairing::Apart
+    );
+    assert_eq!(
+        pairing(|now| now.experiment.quic_in = QuicIn::Guest),
         Pairing::Apart
     );
     // There is but one in the live engine.

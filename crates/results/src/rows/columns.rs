@@ -17,7 +17,7 @@ use crate::{
 };
 use lastbyte_study::{
     Cell, Draw, Emulation, EngineName, Parameter, ParameterColumn, ParameterValue, RecordSize,
-    TransportName,
+    TransportName, is_modelled,
 };
 
 /// A column of a field of rows: its kind, name and meaning, the field, and what it says where there is none.
@@ -868,13 +868,12 @@ fn transport(transport: Transport) -> TransportName {
 }
 
 fn emulation(batch: &Batch<'_>) -> &'static str {
-    match (
-        batch.origin.engine,
-        batch.arm.transport,
-        batch.experiment.emulation,
-    ) {
-        (EngineName::Live, ..) | (_, TransportName::Quic, _) => Emulation::Link.name(),
-        (_, TransportName::Tcp, emulation) => emulation.name(),
+    let experiment = batch.experiment;
+    match batch.origin.engine {
+        EngineName::Virtual if !is_modelled(batch.arm, experiment.quic_in) => {
+            experiment.emulation.name()
+        }
+        EngineName::Virtual | EngineName::Live => Emulation::Link.name(),
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use insta::assert_snapshot;
 use lastbyte_link::Direction;
+use lastbyte_study::QuicIn;
 
 use super::columns::COLUMNS;
 use super::*;
@@ -82,24 +83,42 @@ fn names_are_unique_and_every_line_is_full() {
     assert_eq!(reader.records().map(Result::unwrap).count(), 6);
 }
 
+/// What a column of an experiment's first connection has, where an engine measured it.
+fn field(experiment: &Experiment, engine: EngineName, name: &str) -> String {
+    let samples = samples(experiment);
+    let origin = Origin { engine, ..ORIGIN };
+    let batch = Batch::new(origin, experiment, &samples[0]).unwrap();
+    let column = COLUMNS.iter().find(|column| column.name == name).unwrap();
+    let connection = batch.connections().next().unwrap();
+    match column.value(&connection) {
+        Value::Text(text) => text.into_owned(),
+        value => format!("{value:?}"),
+    }
+}
+
 #[test]
 fn an_engine_says_what_it_emulates_with() {
     let experiment = experiment(&[CLASSICAL], vec![cell("0%", "0B")], 1);
-    let samples = samples(&experiment);
-    let field = |engine, name| {
-        let origin = Origin { engine, ..ORIGIN };
-        let batch = Batch::new(origin, &experiment, &samples[0]).unwrap();
-        let column = COLUMNS.iter().find(|column| column.name == name).unwrap();
-        let connection = batch.connections().next().unwrap();
-        match column.value(&connection) {
-            Value::Text(text) => text.into_owned(),
-            value => format!("{value:?}"),
-        }
-    };
+    let field = |engine, name| field(&experiment, engine, name);
     assert_eq!(field(EngineName::Live, "emulation"), "link");
     assert_eq!(field(EngineName::Live, "cpu"), "Absent");
     assert_eq!(field(EngineName::Virtual, "emulation"), "netem");
     assert_eq!(field(EngineName::Virtual, "cpu"), "none");
+}
+
+#[test]
+fn an_arm_over_quic_has_the_emulation_of_what_carries_it() {
+    let emulation = |engine, quic_in| {
+        let quic = "x25519/ecdsa-p256/transport=quic";
+        let experiment = Experiment {
+            quic_in,
+            ..experiment(&[quic], vec![cell("0%", "0B")], 1)
+        };
+        field(&experiment, engine, "emulation")
+    };
+    assert_eq!(emulation(EngineName::Virtual, QuicIn::Model), "link");
+    assert_eq!(emulation(EngineName::Virtual, QuicIn::Guest), "netem");
+    assert_eq!(emulation(EngineName::Live, QuicIn::Guest), "link");
 }
 
 #[test]

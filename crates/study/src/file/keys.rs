@@ -1,7 +1,7 @@
 //! The keys of a study file that are no parameters: by them files are read, and `docs/study.md` is written.
 
 use self::Takes::{Name, Names, Words};
-use crate::{Beside, CpuTime, Emulation, EngineChoice, Leads, Metric, NamedNetwork, Plot};
+use crate::{Beside, CpuTime, Emulation, EngineChoice, Leads, Metric, NamedNetwork, Plot, QuicIn};
 
 /// A key of a table.
 #[derive(Clone)]
@@ -248,6 +248,14 @@ pub(super) const SAMPLING: &[Key] = &[
         "`netem`",
         "\"link\"",
         "what emulates the network in virtual time: Linux's netem, or the emulator of the live engine",
+    ),
+    may(
+        "quic_in",
+        Name(|| QuicIn::ALL.map(QuicIn::name).to_vec()),
+        "`model`",
+        "\"guest\"",
+        "what carries arms over QUIC in virtual time: a model, which takes no kernel, or the guest, by sockets of UDP over the \
+         emulated network",
     ),
     may(
         "cpu",

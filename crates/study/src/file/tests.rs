@@ -12,7 +12,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::{
     Bearing, BlockId, Congestion, CpuTime, Emulation, EngineChoice, Figure, Filter, Gso, Leads,
-    Metric, Parameter, Piece, Plot, Preset, Quantity, Size,
+    Metric, Parameter, Piece, Plot, Preset, Quantity, QuicIn, Size,
 };
 use crate::{Buffers, Hosts, ReceiveBuffer, Timestamps, Tso, Writes};
 
@@ -204,6 +204,7 @@ fn what_a_measure_says_holds_for_it_alone() {
         timeout = "10s"
         concurrency = 3
         emulation = "link"
+        quic_in = "guest"
         cpu = "calibrated"
     "#;
     let own = r#"
@@ -216,6 +217,7 @@ fn what_a_measure_says_holds_for_it_alone() {
         timeout = "20s"
         concurrency = 4
         emulation = "netem"
+        quic_in = "model"
         cpu = "none"
     "#;
     let study = study(&format!("{top}{BASE}{own}"));
@@ -238,6 +240,7 @@ fn what_a_measure_says_holds_for_it_alone() {
             timeout: Duration::from_secs(10),
             concurrency: Some(3),
             emulation: Emulation::Link,
+            quic_in: QuicIn::Guest,
             cpu: CpuTime::Calibrated,
         }
     );
@@ -251,6 +254,7 @@ fn what_a_measure_says_holds_for_it_alone() {
             timeout: Duration::from_secs(20),
             concurrency: Some(4),
             emulation: Emulation::Netem,
+            quic_in: QuicIn::Model,
             cpu: CpuTime::None,
         }
     );
@@ -1575,19 +1579,23 @@ fn experiment(arms: Vec<Arm>) -> impl Strategy<Value = Experiment> {
         duration(),
         0..=Seed::MOST,
         prop::sample::select(&Emulation::ALL[..]),
+        prop::sample::select(&QuicIn::ALL[..]),
         // The others are of servers that people run.
         prop::sample::select(&[CpuTime::None, CpuTime::Beside, CpuTime::Calibrated][..]),
     )
         .prop_map(
-            |(arms, cells, connections, concurrency, timeout, seed, emulation, cpu)| Experiment {
-                arms,
-                cells,
-                connections,
-                concurrency,
-                timeout,
-                seed: Seed(seed),
-                emulation,
-                cpu,
+            |(arms, cells, connections, concurrency, timeout, seed, emulation, quic_in, cpu)| {
+                Experiment {
+                    arms,
+                    cells,
+                    connections,
+                    concurrency,
+                    timeout,
+                    seed: Seed(seed),
+                    emulation,
+                    quic_in,
+                    cpu,
+                }
             },
         )
 }

@@ -6,7 +6,7 @@ use lastbyte_link::{Direction, Link, format_duration};
 
 use crate::parameter::Value;
 use crate::quoted::quoted;
-use crate::{Arm, Cell, Connections, Experiment, Leads, Measure, Parameter, Study, Until};
+use crate::{Arm, Cell, Connections, Experiment, Leads, Measure, Parameter, QuicIn, Study, Until};
 
 impl Study {
     /// What the study measures as a text that [`Study::parse`] reads as the same, wherever it is put.
@@ -81,6 +81,7 @@ impl Text {
             timeout,
             seed,
             emulation,
+            quic_in,
             cpu,
         } = experiment;
         self.set("arms", list(arms.iter().map(|arm| quoted(&arm.name))));
@@ -91,6 +92,10 @@ impl Text {
             self.set("concurrency", concurrency);
         }
         self.set("emulation", quoted(emulation));
+        // Guests are told nothing that they were not always told: see `GuestJob`.
+        if *quic_in != QuicIn::default() {
+            self.set("quic_in", quoted(quic_in));
+        }
         self.set("cpu", quoted(cpu));
         for cell in cells {
             self.header("[[measure.cell]]");

@@ -15,7 +15,7 @@ proptest! {
 
 #[test]
 fn what_is_no_connection_s_is_no_slot() {
-    for event in [Event::Accept, Event::Resolver, Event::Due] {
+    for event in [Event::Accept, Event::Datagrams, Event::Resolver, Event::Due] {
         assert_eq!(Event::decode(event.encode()), event);
     }
 }

@@ -23,6 +23,7 @@ use nix::sys::reboot::{RebootMode, reboot};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use super::endpoint::Transport;
 use super::exchange::Exchange;
 use super::inspection::{ObservedBlock, Retention};
 use super::live::{Pace, Rig};
@@ -292,6 +293,7 @@ fn over_netem(
         serial::Plan {
             stack: arm.stack.as_ref(),
             exchange: Exchange::new(&arm.arm, &cell, job.shortcuts.wakes(&arm.arm, &cell), cpu),
+            transport: Transport::of(arm, &cell, experiment.seed),
             seed: link_seed(experiment.seed, &cell.link),
             drain: drain(&cell.link),
             cell,
@@ -313,6 +315,7 @@ fn over_netem(
         server,
         dns: (usual.delivery.as_ref()).map(|delivery| (delivery, Path::new(DNS_MOUNT))),
         cell,
+        transport: usual.arm.transport,
         plan: &plan,
         connections: job.connections.clone(),
         timeout: experiment.timeout,
@@ -386,10 +389,10 @@ fn drain(link: &Link) -> Duration {
 }
 
 fn report(rows: &[Row], cpu_costs: Option<CpuCosts>) -> EngineReport {
-    let packets = rows
-        .iter()
-        .flat_map(|row| [row.client_tcp(), row.server_tcp()]);
-    let packets = packets.flatten().map(|tcp| u64::from(tcp.segments_out));
+    let segments = (rows.iter()).flat_map(|row| row.transport.tcp().into_iter().flatten());
+    let segments = segments.map(|tcp| u64::from(tcp.segments_out));
+    let datagrams = (rows.iter()).flat_map(|row| row.transport.quic().into_iter().flatten());
+    let packets = segments.chain(datagrams.map(|quic| u64::from(quic.datagrams)));
     EngineReport {
         cpu_costs,
         beside: Beside::default(),

@@ -17,15 +17,14 @@ use crate::lab::LabError;
 use crate::lab::connection::EndedConnection;
 use crate::lab::delivery::PreparedDelivery;
 use crate::lab::dns;
-use crate::lab::endpoint::{self, Endpoints, Settings, Waking};
+use crate::lab::endpoint::{self, Endpoints, Listener, Settings, Transport, Waking};
 use crate::lab::exchange::Exchange;
 use crate::lab::programs::ForeignServer;
 use crate::lab::shared::Shared;
 use crate::lab::shortcuts::Shortcuts;
-use crate::lab::socket::listen_on;
 use crate::lab::starts::{self, Starts};
 use crate::lab::surroundings::{Sides, client_address};
-use crate::study::{Cell, Preset};
+use crate::study::{Cell, Preset, TransportName};
 
 /// What the endpoints do in one block.
 pub(super) struct Load<'a> {
@@ -35,6 +34,7 @@ pub(super) struct Load<'a> {
     pub(super) server: Option<ForeignServer<'a>>,
     /// What all connections have in common.
     pub(super) cell: &'a Cell,
+    pub(super) transport: TransportName,
     /// What one connection has, by its index.
     pub(super) plan: &'a dyn Fn(u32) -> Plan<'a>,
     /// Indices of the connections in their sample.
@@ -49,6 +49,7 @@ pub(super) struct Load<'a> {
 pub(super) struct Plan<'a> {
     pub(super) stack: &'a dyn Stack,
     pub(super) exchange: Exchange,
+    pub(super) transport: Transport<'a>,
     pub(super) cell: Cow<'a, Cell>,
     /// Where its link's luck comes from.
     pub(super) seed: Seed,
@@ -69,7 +70,8 @@ pub(super) fn run(
         Some(server) => (None, Some(server.start(load.cell, network)?)),
         None => {
             network.enter_server()?;
-            let listener = listen_on(load.cell.congestion).map_err(LabError::Socket)?;
+            let listener = Listener::open(load.transport, load.cell.congestion);
+            let listener = listener.map_err(LabError::Socket)?;
             network.enter_client()?;
             (Some(listener), None)
         }
@@ -129,6 +131,7 @@ pub(super) fn run(
         finished.push(carry(&mut endpoints, slot, index, &plan)?);
         progress();
     }
+    endpoints.check_sockets()?;
     Ok(finished)
 }
 
@@ -142,6 +145,7 @@ fn carry<'a>(
     let plan = endpoint::Plan {
         stack: plan.stack,
         exchange: plan.exchange.of_connection(index),
+        transport: plan.transport,
     };
     endpoints.start(slot, index, plan)?;
     loop {

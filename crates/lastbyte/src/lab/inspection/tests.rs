@@ -92,7 +92,7 @@ fn what_was_sent_when_one_side_was_full_is_not_known_to_be_lost() {
 
 #[test]
 fn the_secrets_of_a_failed_attempt_are_those_of_its_connection() {
-    use crate::lab::connection::FailedConnection;
+    use crate::lab::connection::{FailedConnection, Seen};
     use crate::results::Outcome;
     let ended = |line: &str, failed: Option<&str>| {
         let keys = |line: &str| {
@@ -104,15 +104,17 @@ fn the_secrets_of_a_failed_attempt_are_those_of_its_connection() {
             outcome: Outcome::Completed,
             times: Default::default(),
             waited: Default::default(),
-            observer: Default::default(),
             keys: keys(line),
-            ticket_bytes: 0,
             transport: Default::default(),
             dns: Default::default(),
-            failed: failed.map(|line| FailedConnection {
+            seen: Seen::Records {
                 observer: Default::default(),
-                keys: keys(line),
-            }),
+                ticket_bytes: 0,
+                failed: failed.map(|line| FailedConnection {
+                    observer: Default::default(),
+                    keys: keys(line),
+                }),
+            },
         }
     };
     let connections = [ended("A", None), ended("B", Some("C")), ended("D", None)];

@@ -12,11 +12,10 @@ use lastbyte_tls::Stack;
 use crate::lab::connection::EndedConnection;
 use crate::lab::delivery::PreparedDelivery;
 use crate::lab::dns::Resolver;
-use crate::lab::endpoint::{Endpoints, Plan, Settings, Waking};
+use crate::lab::endpoint::{Endpoints, Listener, Plan, Settings, Transport, Waking};
 use crate::lab::exchange::Exchange;
 use crate::lab::shared::Shared;
 use crate::lab::shortcuts::Shortcuts;
-use crate::lab::socket::listen_on;
 use crate::lab::starts::Starts;
 use crate::lab::surroundings::Surroundings;
 use crate::lab::{LabError, sys};
@@ -30,6 +29,7 @@ pub(super) struct Load<'a> {
     /// Index of the first connection.
     pub(super) first_index: u32,
     pub(super) exchange: Exchange,
+    pub(super) transport: Transport<'a>,
     pub(super) congestion: Congestion,
     pub(super) preset: Preset,
     /// Connections in all.
@@ -67,7 +67,8 @@ pub(super) fn run(
         None
     } else {
         surroundings.server.enter()?;
-        Some(listen_on(load.congestion).map_err(LabError::Socket)?)
+        let listener = Listener::open(load.transport.name(), load.congestion);
+        Some(listener.map_err(LabError::Socket)?)
     };
     surroundings.client.enter()?;
     let settings = Settings {
@@ -78,10 +79,12 @@ pub(super) fn run(
         shortcuts: load.shortcuts,
         shared,
     };
-    let mut endpoints = Endpoints::new(settings, Waking::timeout(), listener, resolver)
-        .map_err(LabError::Socket)?;
+    let waking = Waking::timeout(load.transport.name()).map_err(LabError::Socket)?;
+    let mut endpoints =
+        Endpoints::new(settings, waking, listener, resolver).map_err(LabError::Socket)?;
     let before = sys::thread_cpu_time();
     carry(&mut endpoints, load, shared, interrupt, ended)?;
+    endpoints.check_sockets()?;
     Ok(EndpointReport {
         finished: (0..load.connections)
             .map(|slot| endpoints.take(slot))
@@ -128,6 +131,7 @@ fn carry<'a>(
                 let plan = Plan {
                     stack: load.stack,
                     exchange: load.exchange.of_connection(index),
+                    transport: load.transport,
                 };
                 endpoints.start(slot, index, plan)?;
             }

@@ -15,6 +15,7 @@ use crate::lab::cores::{available_cpus, keep_awake, take_core};
 use crate::lab::delivery::PreparedDelivery;
 use crate::lab::dns::{self, Resolver, Servers};
 use crate::lab::emulator::{Emulator, EmulatorReport};
+use crate::lab::endpoint::Transport;
 use crate::lab::exchange::Exchange;
 use crate::lab::inspection::{ObservedBlock, Retention, Tap};
 use crate::lab::luck::link_seed;
@@ -236,6 +237,7 @@ impl<'a> Rig<'a> {
             delivery: self.arm.delivery.as_ref(),
             first_index: 0,
             exchange: Exchange::new(&self.arm.arm, cell, wakes, self.cpu),
+            transport: Transport::of(self.arm, cell, self.experiment.seed),
             congestion: cell.congestion,
             preset: cell.preset,
             connections: 0,

@@ -14,7 +14,7 @@ use lastbyte_flights::Compute;
 
 use crate::lab::PreparedArm;
 use crate::results::{Cause, FailureKind, Outcome, expected};
-use crate::study::{Congestion, Experiment, Quic};
+use crate::study::{Arm, Cell, Congestion, Experiment, Gso, Preset, Quic};
 
 fn prepared(arm: &str) -> PreparedArm {
     let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target");

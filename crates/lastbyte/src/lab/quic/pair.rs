@@ -1,0 +1,519 @@
+//! Both ends of one connection: who asks for what, and what was noted.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use lastbyte_link::{Seed, Side, Time, mix};
+use lastbyte_quic::{Congestion, End, EndError, Ended, Request, Settings};
+use lastbyte_tls::observer::quic::QuicObserver;
+use lastbyte_tls::{RandomSequence, Stack, TlsError};
+
+use super::ledger::Ledger;
+use crate::lab::connection::{EndedConnection, Seen};
+use crate::lab::exchange::QueueingDelay;
+use crate::lab::failure::Failure;
+use crate::results::{Cause, Dns, FailureKind, Outcome, QuicStats, Times, TransportStats};
+use crate::study::exchange::REQUEST;
+use crate::study::{self, Cell};
+
+/// What a payload consists of.
+static PAYLOAD: [u8; 1 << 16] = [b'z'; 1 << 16];
+/// When a connection begins.
+const START: Time = Time(0);
+
+/// Takes a datagram that an end sends.
+pub(crate) type Transmit<'s> = &'s mut dyn FnMut(Side, &[u8]);
+
+/// How the connections of a sample are set.
+#[derive(Clone, Copy)]
+pub(crate) struct QuicSettings<'a> {
+    stack: &'a Arc<dyn Stack>,
+    client: Settings,
+    server: Settings,
+    work: Work,
+    /// Where the randomness of all of them comes from.
+    seed: u64,
+}
+
+impl<'a> QuicSettings<'a> {
+    /// Of connections on this stack in a cell, whose randomness comes from the seed of their experiment.
+    pub(crate) fn new(stack: &'a Arc<dyn Stack>, cell: &Cell, seed: Seed) -> QuicSettings<'a> {
+        let settings = |window: u32, datagram: u16| Settings {
+            initial_rtt: cell.quic.initial_rtt,
+            congestion: match cell.congestion {
+                study::Congestion::Cubic => Congestion::Cubic,
+                study::Congestion::Reno => Congestion::NewReno,
+                study::Congestion::Bbr => Congestion::Bbr,
+            },
+            ..Settings::with_window(window, datagram)
+        };
+        let work = cell.work();
+        QuicSettings {
+            stack,
+            client: settings(cell.client_initcwnd, cell.quic.client_datagram),
+            server: settings(cell.initcwnd, cell.quic.server_datagram),
+            work: Work {
+                requests: work.requests,
+                upload: work.upload.0,
+                data: work.data.0,
+                think: cell.think,
+            },
+            seed: seed.part("QUIC").0,
+        }
+    }
+}
+
+/// Both ends of one connection, which own no socket and read no clock: each step has its time, since the connection's
+/// beginning, and never goes back. OpenSSL's random numbers are the connection's own in each.
+pub(crate) struct QuicPair {
+    random: RandomSequence,
+    ends: Ends,
+}
+
+/// Whether a datagram may still come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum UnderWay {
+    Nothing,
+    /// Some may be, for all that is known.
+    Something,
+}
+
+impl QuicPair {
+    /// Connection `index` of a sample. Its client has something to send at the [first step](QuicPair::on_time), which is due.
+    ///
+    /// # Errors
+    ///
+    /// When nothing can be sent at all.
+    pub(crate) fn new(settings: &QuicSettings<'_>, index: u32) -> Result<QuicPair, EndError> {
+        let seed = settings.seed ^ u64::from(index);
+        let stack = || Arc::clone(settings.stack);
+        let mut random = RandomSequence::of_seed(mix(seed));
+        let client =
+            random.within(|| End::client(stack(), &settings.client, mix(seed ^ 1), START))?;
+        let server = random.within(|| End::server(stack(), &settings.server, mix(seed ^ 2)));
+        let ends = Ends {
+            client: Client {
+                end: client,
+                state: State::Beginning,
+                answered: 0,
+            },
+            server: Server {
+                end: server,
+                answering: None,
+            },
+            work: settings.work,
+            times: Times::default(),
+            observer: QuicObserver::default(),
+            ledger: Ledger::default(),
+            waits: QueueingDelay::default(),
+            now: START,
+        };
+        Ok(QuicPair { random, ends })
+    }
+
+    /// Does what is due by now: an end at which nothing happens sends nothing, whatever it might.
+    pub(crate) fn on_time(&mut self, now: Time, send: Transmit<'_>) {
+        self.random.within(|| self.ends.on_time(now, send));
+    }
+
+    /// An end has received a datagram, and answers it.
+    pub(crate) fn receive(
+        &mut self,
+        now: Time,
+        receiver: Side,
+        datagram: &[u8],
+        send: Transmit<'_>,
+    ) {
+        (self.random).within(|| self.ends.receive(now, receiver, datagram, send));
+    }
+
+    /// When [`on_time`](QuicPair::on_time) has something to do.
+    pub(crate) fn due(&mut self) -> Option<Time> {
+        self.ends.due()
+    }
+
+    /// What the connection has come to, once it has.
+    pub(crate) fn outcome(&self, under_way: UnderWay) -> Option<Outcome> {
+        self.ends.outcome(under_way)
+    }
+
+    /// Notes that the step about to be taken has waited for other connections' work.
+    pub(crate) fn waited(&mut self, side: Side, wait: Duration) {
+        self.ends.waited(side, wait);
+    }
+
+    /// What is left of it.
+    pub(crate) fn finish(self, outcome: Outcome) -> EndedConnection {
+        let Ends {
+            client,
+            times,
+            observer,
+            waits,
+            ..
+        } = &self.ends;
+        EndedConnection {
+            outcome,
+            times: *times,
+            waited: waits.total(),
+            keys: client.end.key_log(),
+            transport: self.ends.stats(),
+            dns: Dns::default(),
+            seen: Seen::Datagrams(observer.clone()),
+        }
+    }
+}
+
+/// What is left of a connection whose client could not begin.
+pub(crate) fn never_began(error: &EndError) -> EndedConnection {
+    EndedConnection {
+        outcome: Outcome::Failed {
+            cause: Cause::Client(FailureKind::Tls),
+            reason: error.to_string(),
+        },
+        times: Times::default(),
+        waited: Duration::ZERO,
+        keys: lastbyte_tls::KeyLog::default(),
+        transport: TransportStats::Quic {
+            client: None,
+            server: None,
+        },
+        dns: Dns::default(),
+        seen: Seen::Datagrams(QuicObserver::default()),
+    }
+}
+
+/// What both ends are to do.
+#[derive(Clone, Copy)]
+struct Work {
+    requests: u32,
+    /// The body of each request, in bytes.
+    upload: u64,
+    /// Each response, in bytes.
+    data: u64,
+    /// From the end of a response to the next request.
+    think: Duration,
+}
+
+impl Work {
+    fn request_bytes(&self) -> u64 {
+        REQUEST.len() as u64 + self.upload
+    }
+}
+
+struct Ends {
+    client: Client,
+    server: Server,
+    work: Work,
+    times: Times,
+    observer: QuicObserver,
+    ledger: Ledger,
+    waits: QueueingDelay,
+    now: Time,
+}
+
+struct Client {
+    end: End,
+    state: State,
+    answered: u32,
+}
+
+#[derive(Clone, Copy)]
+enum State {
+    /// Nothing is sent yet.
+    Beginning,
+    Handshaking,
+    /// How much of the request was given to the transport.
+    Requesting {
+        request: Request,
+        sent: u64,
+    },
+    /// How much of the response has come.
+    Receiving {
+        request: Request,
+        received: u64,
+    },
+    Thinking {
+        until: Time,
+    },
+    Done,
+}
+
+struct Server {
+    end: End,
+    answering: Option<Answering>,
+}
+
+#[derive(Clone, Copy)]
+struct Answering {
+    request: Request,
+    received: u64,
+    /// How much of the response was given to the transport, once the request is here.
+    sent: Option<u64>,
+}
+
+impl Ends {
+    fn on_time(&mut self, now: Time, send: Transmit<'_>) {
+        self.now = now;
+        let goes_on = match self.client.state {
+            State::Beginning => {
+                self.client.state = State::Handshaking;
+                true
+            }
+            State::Thinking { until } => until <= now,
+            _ => false,
+        };
+        if self.client.end.on_time(now) || goes_on {
+            self.turn(Side::Client, send);
+        }
+        if self.server.end.on_time(now) {
+            self.turn(Side::Server, send);
+        }
+    }
+
+    fn receive(&mut self, now: Time, receiver: Side, datagram: &[u8], send: Transmit<'_>) {
+        self.now = now;
+        self.ledger.receive(now, receiver, datagram);
+        if let Some(answer) = self.end(receiver).receive(now, datagram) {
+            self.ledger.send(now, receiver, &answer);
+            send(receiver, &answer);
+        }
+        self.turn(receiver, send);
+    }
+
+    /// Has an end do what it can, and send what it has.
+    fn turn(&mut self, side: Side, send: Transmit<'_>) {
+        match side {
+            Side::Client => self.drive_client(),
+            Side::Server => self.drive_server(),
+        }
+        self.transmit(side, send);
+    }
+
+    fn transmit(&mut self, side: Side, send: Transmit<'_>) {
+        let is_complete = self.times.handshake.is_some() && self.times.server_handshake.is_some();
+        let now = self.now;
+        let mut datagram = Vec::new();
+        while self.end(side).transmit(now, &mut datagram) {
+            if !is_complete {
+                self.observer.sent(side, &datagram);
+            }
+            self.ledger.send(now, side, &datagram);
+            send(side, &datagram);
+        }
+    }
+
+    fn end(&mut self, side: Side) -> &mut End {
+        match side {
+            Side::Client => &mut self.client.end,
+            Side::Server => &mut self.server.end,
+        }
+    }
+
+    fn since_start(&self) -> Option<Duration> {
+        Some(self.now.since(START))
+    }
+
+    fn drive_client(&mut self) {
+        let now = self.since_start();
+        let work = self.work;
+        loop {
+            self.client.state = match self.client.state {
+                State::Handshaking if self.client.end.is_established() => {
+                    // Its Finished leaves now.
+                    self.times.handshake = now;
+                    if work.requests == 0 {
+                        self.times.ttlb = now;
+                        State::Done
+                    } else {
+                        State::Thinking { until: self.now }
+                    }
+                }
+                State::Thinking { until } if until <= self.now => match self.client.end.open() {
+                    Some(request) => State::Requesting { request, sent: 0 },
+                    None => return,
+                },
+                State::Requesting { request, sent } => {
+                    let left = work.request_bytes() - sent;
+                    let written = write(&mut self.client.end, request, left);
+                    match (written == left, written) {
+                        (true, _) => {
+                            self.client.end.finish(request);
+                            match work.data {
+                                0 => State::Done,
+                                _ => State::Receiving {
+                                    request,
+                                    received: 0,
+                                },
+                            }
+                        }
+                        (false, 0) => return,
+                        (false, written) => State::Requesting {
+                            request,
+                            sent: sent + written,
+                        },
+                    }
+                }
+                State::Receiving { request, received } => {
+                    let (bytes, is_all) = self.client.end.read(request);
+                    if bytes > 0 {
+                        self.times.ttfb = self.times.ttfb.or(now);
+                    }
+                    if !is_all {
+                        self.client.state = State::Receiving {
+                            request,
+                            received: received + bytes,
+                        };
+                        return;
+                    }
+                    self.client.answered += 1;
+                    if self.client.answered == work.requests {
+                        self.times.ttlb = now;
+                        State::Done
+                    } else {
+                        State::Thinking {
+                            until: self.now + work.think,
+                        }
+                    }
+                }
+                State::Beginning | State::Handshaking | State::Thinking { .. } | State::Done => {
+                    return;
+                }
+            };
+        }
+    }
+
+    fn drive_server(&mut self) {
+        let now = self.since_start();
+        let Server { end, answering } = &mut self.server;
+        if end.is_established() {
+            self.times.server_handshake = self.times.server_handshake.or(now);
+        }
+        loop {
+            let Some(current) = answering else {
+                let Some(request) = end.accept() else {
+                    return;
+                };
+                *answering = Some(Answering {
+                    request,
+                    received: 0,
+                    sent: None,
+                });
+                continue;
+            };
+            match current.sent {
+                None => {
+                    let (bytes, is_all) = end.read(current.request);
+                    current.received += bytes;
+                    if !is_all {
+                        return;
+                    }
+                    current.sent = Some(0);
+                    if self.work.data == 0 {
+                        self.times.ttlb = self.times.ttlb.or(now);
+                    }
+                }
+                Some(sent) => {
+                    let left = self.work.data - sent;
+                    let written = write(end, current.request, left);
+                    if written < left && written == 0 {
+                        return;
+                    }
+                    current.sent = Some(sent + written);
+                    if written == left {
+                        end.finish(current.request);
+                        *answering = None;
+                    }
+                }
+            }
+        }
+    }
+
+    fn due(&mut self) -> Option<Time> {
+        let thinking = match self.client.state {
+            State::Beginning => Some(self.now),
+            State::Thinking { until } if until > self.now => Some(until),
+            _ => None,
+        };
+        [
+            self.client.end.deadline(),
+            self.server.end.deadline(),
+            thinking,
+        ]
+        .into_iter()
+        .flatten()
+        .min()
+    }
+
+    /// As for TCP: the sum up to the response, and after that the latest.
+    fn waited(&mut self, side: Side, wait: Duration) {
+        let is_responding = (self.server.answering).is_some_and(|current| current.sent.is_some());
+        match side {
+            _ if self.times.ttlb.is_some() => {}
+            Side::Client if self.times.handshake.is_some() => self.waits.last = wait,
+            Side::Server if is_responding => {}
+            Side::Client | Side::Server => self.waits.handshake += wait,
+        }
+    }
+
+    fn outcome(&self, under_way: UnderWay) -> Option<Outcome> {
+        let is_done = matches!(self.client.state, State::Done);
+        if is_done && self.times.ttlb.is_some() && self.times.server_handshake.is_some() {
+            return Some(Outcome::Completed);
+        }
+        let failed = |ended: &Ended, cause: fn(FailureKind) -> Cause, end: &str| {
+            let failure = Failure::from(ended);
+            Outcome::Failed {
+                cause: cause(failure.kind()),
+                reason: format!("{end}: {failure}"),
+            }
+        };
+        let (client, server) = (self.client.end.ended(), self.server.end.ended());
+        // Who has an error of its own failed first, and the other hears of it.
+        let is_told =
+            |ended: Option<&Ended>| matches!(ended, Some(Ended::Tls(TlsError::Refused(_))));
+        match (client, server) {
+            (Some(client), Some(server)) if is_told(Some(client)) => {
+                Some(failed(server, Cause::Server, "server"))
+            }
+            // It may still hear why.
+            (Some(ended), _) => Some(failed(ended, Cause::Client, "client")),
+            (None, Some(ended)) if !is_told(Some(ended)) && under_way == UnderWay::Nothing => {
+                Some(failed(ended, Cause::Server, "server"))
+            }
+            (None, _) => None,
+        }
+    }
+
+    fn stats(&self) -> TransportStats {
+        let number = |bytes: u64| u32::try_from(bytes).unwrap_or(u32::MAX);
+        let of = |end: &End, side: Side| {
+            let stats = end.stats()?;
+            let sent = self.ledger.sent(side);
+            let credit = &self.ledger.credit;
+            let is_server = side == Side::Server;
+            Some(QuicStats {
+                datagrams: sent.datagrams,
+                udp_bytes: number(sent.bytes),
+                lost: number(stats.lost),
+                rtt: stats.rtt,
+                cwnd_bytes: number(stats.window),
+                unvalidated_bytes: is_server.then(|| number(credit.sent)),
+                credited_bytes: is_server.then(|| number(credit.received)),
+                blocked_by_credit: is_server.then_some(credit.blocked),
+            })
+        };
+        TransportStats::Quic {
+            client: of(&self.client.end, Side::Client),
+            server: of(&self.server.end, Side::Server),
+        }
+    }
+}
+
+/// Gives the transport as much of a payload as it takes.
+fn write(end: &mut End, request: Request, left: u64) -> u64 {
+    let most = usize::try_from(left)
+        .unwrap_or(usize::MAX)
+        .min(PAYLOAD.len());
+    let payload = PAYLOAD.get(..most).unwrap_or_default();
+    end.write(request, payload) as u64
+}
