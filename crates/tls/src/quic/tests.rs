@@ -127,8 +127,7 @@ fn tickets_follow_at_the_last_level() {
 
 #[test]
 fn a_client_that_does_not_trust_the_chain_has_an_alert() {
-    let [own, foreign] =
-        [KeyAlgorithm::EcdsaP256, KeyAlgorithm::MlDsa44].map(|algorithm| plain_chain(algorithm));
+    let [own, foreign] = [KeyAlgorithm::EcdsaP256, KeyAlgorithm::MlDsa44].map(plain_chain);
     for client in stacks() {
         let one = Pairing::new(&TlsConfig {
             client,
