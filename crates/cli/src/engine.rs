@@ -147,9 +147,7 @@ impl Carrier {
                 Ok(Box::new(Model::new(environment, chains.clone(), cache)))
             }
             Carrier::Virtual(kernel) => {
-                let engine = virtual_engine(kernel.clone(), arguments)?;
-                // Guests are given a link to it.
-                let engine = engine.with_chains(chains.absolute().map_err(Failure::usage)?);
+                let engine = virtual_engine_with(kernel.clone(), arguments, chains)?;
                 let engine = match calibrations {
                     Some(folder) => {
                         engine.with_cache(std::path::absolute(folder).map_err(Failure::usage)?)
@@ -177,6 +175,17 @@ pub(super) fn virtual_engine(
         store,
         lab::environment(arguments),
     ))
+}
+
+/// The same for arms whose chains are in this store.
+pub(super) fn virtual_engine_with(
+    kernel: Box<Kernel>,
+    arguments: &[OsString],
+    chains: &Store,
+) -> Result<VirtualEngine, Failure> {
+    let engine = virtual_engine(kernel, arguments)?;
+    // Guests are given a link to it.
+    Ok(engine.with_chains(chains.absolute().map_err(Failure::usage)?))
 }
 
 /// Measures one experiment, and keeps nothing on the disk.

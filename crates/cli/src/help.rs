@@ -89,7 +89,7 @@ const SHORT: [Short; 8] = [
     Short {
         command: "lose",
         options: &[],
-        examples: &["lastbyte lose ml-dsa-65/transport=quic --rtt 100ms"],
+        examples: &["lastbyte lose ml-dsa-65 ml-dsa-65/transport=quic --rtt 100ms"],
     },
     Short {
         command: "probe",

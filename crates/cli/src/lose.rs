@@ -1,21 +1,27 @@
 //! `lastbyte lose`.
 
+use std::ffi::OsString;
+
 use clap::Args;
-use lastbyte::lab;
+use lastbyte::kernel::Kernel;
+use lastbyte::lab::{self, BlockError, Engine};
 use lastbyte::report;
-use lastbyte::study::{Arm, Cell, Experiment, Study, TransportName};
+use lastbyte::study::{
+    Arm, Cell, CpuTime, Emulation, EngineChoice, Experiment, Study, TransportName,
+};
 use lastbyte_link::{Bytes, Seed};
 
 use super::arguments::{self, Format};
 use super::compare::{interrupt, prepare};
+use super::engine::{self, Carrier};
 use super::options::{self, Network};
 use super::progress::Bar;
 use super::{Failure, own, print, print_json, screen};
 
 #[derive(Debug, Args)]
 pub(super) struct Lose {
-    /// Whose handshake: [NAME=]GROUP/CHAIN[:BYTESB]/transport=quic[/KEY=VALUE...], as `compare` takes it, or a chain with that
-    /// key: ml-dsa-65/transport=quic
+    /// Whose handshake, over TCP or QUIC: [NAME=]GROUP/CHAIN[:BYTESB][/KEY=VALUE...], as `compare` takes it, or a chain alone:
+    /// ml-dsa-65 or ml-dsa-65/transport=quic
     #[arg(value_name = "ARM", required = true, value_parser = arguments::named)]
     arms: Vec<Arm>,
     #[command(flatten)]
@@ -31,22 +37,27 @@ pub(super) struct Lose {
 }
 
 impl Lose {
-    pub(super) fn run(self) -> Result<(), Failure> {
+    pub(super) fn run(self, arguments: &[OsString]) -> Result<(), Failure> {
         let chains = self.chains;
         let arms: Vec<Arm> = self.arms.iter().map(|arm| chains.of(arm)).collect();
         arguments::check_once(&arms)?;
-        if let Some(arm) = arms.iter().find(|arm| arm.transport == TransportName::Tcp) {
-            return Err(Failure::Usage(format!(
-                "arm {:?} is over TCP, of which no single segment is lost on purpose: add transport=quic, or measure it with \
-                 `lastbyte compare --loss 1%`",
-                arm.name
-            )));
-        }
         let experiment = Experiment {
             seed: Seed(self.seed),
+            // Losing one packet takes an emulator that can be told which.
+            emulation: Emulation::Link,
+            cpu: CpuTime::None,
             ..Experiment::new(arms, self.cells()?, 1)
         };
-        lab::check_quic(&Study::single("lose", experiment.clone())).map_err(Failure::Usage)?;
+        lab::check_losing(&experiment).map_err(Failure::Usage)?;
+        let study = Study::single("lose", experiment.clone());
+        let virtual_engine = kernel(&experiment.arms)?
+            .map(|kernel| engine::virtual_engine_with(kernel, arguments, &own::store()?))
+            .transpose()?;
+        match &virtual_engine {
+            Some(engine) => engine.check(&study),
+            None => lab::check_quic(&study),
+        }
+        .map_err(Failure::Usage)?;
         own::fetch(&experiment.arms)?;
         let interrupt = interrupt().map_err(Failure::run)?;
         let bar = Bar::new();
@@ -55,7 +66,13 @@ impl Lose {
         let mut all = Vec::new();
         for cell in &experiment.cells {
             for arm in &prepared {
-                let losses = lab::lose(arm, cell, &experiment, &interrupt);
+                let losses = match &virtual_engine {
+                    Some(engine) if arm.arm.transport == TransportName::Tcp => {
+                        engine.lose(arm, cell, &experiment, &interrupt)
+                    }
+                    _ => Ok(lab::lose(arm, cell, &experiment, &interrupt)),
+                };
+                let losses = losses.map_err(|error| cannot(error, &arm.arm.name))?;
                 all.push(losses.ok_or_else(|| Failure::Interrupted("interrupted".to_owned()))?);
             }
         }
@@ -81,5 +98,28 @@ impl Lose {
             }
         }
         Ok(cells)
+    }
+}
+
+/// The kernel in whose guests arms over TCP shake hands, if there are any such arms.
+fn kernel(arms: &[Arm]) -> Result<Option<Box<Kernel>>, Failure> {
+    let mut of_tcp = arms
+        .iter()
+        .filter(|arm| arm.transport == TransportName::Tcp);
+    let Some(first) = of_tcp.next() else {
+        return Ok(None);
+    };
+    match engine::choose(EngineChoice::Virtual, [first])?.engine {
+        Carrier::Virtual(kernel) => Ok(Some(kernel)),
+        Carrier::Live | Carrier::Model => Ok(None),
+    }
+}
+
+/// Why the segments of an arm could not be lost.
+fn cannot(error: BlockError, arm: &str) -> Failure {
+    match error {
+        BlockError::Lab(error) => error.into(),
+        BlockError::Write(_) => Failure::usage(error),
+        BlockError::Failed(reason) => Failure::Run(format!("{arm}: {reason}")),
     }
 }

@@ -91,7 +91,7 @@ enum Command {
     Probe(Box<probe::Probe>),
     /// How many of your users will wait longer, and what wins it back
     Plan(plan::Command),
-    /// What each datagram of a handshake over QUIC costs if it is lost
+    /// What each packet of a handshake costs if it is lost
     Lose(Box<lose::Lose>),
     /// Every way to send less of a chain: bytes, times, CPU
     Reduce(Box<reduce::Command>),
@@ -164,7 +164,7 @@ fn main() -> ExitCode {
         Command::Explore(explore) => explore.run(),
         Command::Probe(probe) => probe.run(),
         Command::Plan(plan) => plan.run(&arguments),
-        Command::Lose(lose) => lose.run(),
+        Command::Lose(lose) => lose.run(&arguments),
         Command::Reduce(reduce) => reduce.run(&arguments),
         Command::Rtt(rtt) => rtt.run(),
         Command::Run(run) => run.run(&arguments),

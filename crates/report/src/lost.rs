@@ -1,24 +1,94 @@
-//! What each lost datagram of a handshake costs, in words and as JSON.
+//! What each lost packet of a handshake costs, in words and as JSON.
 
 use std::time::Duration;
 
 use lastbyte_link::{Side, counted};
 use lastbyte_results::number::milliseconds;
 use lastbyte_results::{Losses, Lost, Outcome};
+use lastbyte_study::TransportName;
 use serde_json::{Value, json};
 
 use crate::layout::Screen;
 
-/// A sentence for each arm and network, and a table below each.
+/// A sentence for each arm and network, and a table below each; before those of a network, all its arms side by side, if it
+/// has several.
 pub fn text(all: &[Losses], screen: Screen) -> String {
-    let one = |losses: &Losses| {
-        let answer = screen.wrap(&answer(losses), 0);
-        format!("{}\n\n{}", answer.trim_end(), table(losses))
+    let part = |sentence: &str, table: String| {
+        let sentence = screen.wrap(sentence, 0);
+        format!("{}\n\n{table}", sentence.trim_end())
     };
-    all.iter().map(one).collect::<Vec<_>>().join("\n")
+    let mut parts = Vec::new();
+    for arms in all.chunk_by(|one, next| one.cell == next.cell) {
+        if arms.len() > 1 {
+            parts.push(part(&comparison(arms), summary(arms)));
+        }
+        parts.extend(arms.iter().map(|one| part(&answer(one), table(one))));
+    }
+    parts.join("\n")
 }
 
-/// What a lost datagram costs at least and at most, and which is never recovered from.
+/// What a transport calls what it sends at once.
+fn packet(losses: &Losses) -> &'static str {
+    match losses.transport {
+        TransportName::Tcp => "segment",
+        TransportName::Quic => "datagram",
+    }
+}
+
+/// What a lost packet costs several arms over one network at most, and how many each never recovers from.
+fn comparison(arms: &[Losses]) -> String {
+    let of_arm = |losses: &Losses| {
+        let name = &losses.arm;
+        let most = match (losses.all_added().max(), losses.lost.is_empty()) {
+            (Some(most), _) => format!("{name} at most {}", milliseconds(most)),
+            (None, false) => format!("{name} its handshake"),
+            (None, true) => return format!("{name} nothing more, as it does not complete"),
+        };
+        match losses.never().count() {
+            0 => most,
+            never => {
+                let all = counted(losses.lost.len(), packet(losses));
+                format!("{most}, or its handshake ({never} of {all})")
+            }
+        }
+    };
+    let rtt = arms
+        .first()
+        .map_or(Duration::ZERO, |losses| losses.cell.link.rtt());
+    let arms: Vec<String> = arms.iter().map(of_arm).collect();
+    format!(
+        "Over an RTT of {}, one lost packet costs {}.",
+        milliseconds(rtt),
+        arms.join("; ")
+    )
+}
+
+/// An arm in each line.
+fn summary(arms: &[Losses]) -> String {
+    let heading = ["", "handshake", "packets", "never", "mean", "most"];
+    let optional = |time: Option<Duration>| time.map_or_else(|| "-".to_owned(), milliseconds);
+    let added = |time: Option<Duration>| {
+        time.map_or_else(|| "-".to_owned(), |time| format!("+{}", milliseconds(time)))
+    };
+    let of_arm = |losses: &Losses| {
+        let whole = &losses.whole;
+        let handshake = whole.times.handshake;
+        [
+            losses.arm.clone(),
+            optional(handshake.filter(|_| whole.outcome == Outcome::Completed)),
+            losses.lost.len().to_string(),
+            losses.never().count().to_string(),
+            added(losses.mean_added()),
+            added(losses.all_added().max()),
+        ]
+    };
+    let mut rows = vec![heading.map(str::to_owned)];
+    rows.extend(arms.iter().map(of_arm));
+    let right = Align::Right;
+    aligned(&rows, [Align::Left, right, right, right, right, right])
+}
+
+/// What a lost packet costs at least and at most, and which is never recovered from.
 pub fn answer(losses: &Losses) -> String {
     let Losses {
         arm, whole, lost, ..
@@ -33,13 +103,12 @@ pub fn answer(losses: &Losses) -> String {
             "{arm} over an RTT of {rtt}: the handshake does not complete even without loss."
         );
     };
-    let datagrams = counted(lost.len(), "datagram");
+    let packets = counted(lost.len(), packet(losses));
     let begin = format!(
-        "{arm} over an RTT of {rtt}: a handshake takes {} and {datagrams}",
+        "{arm} over an RTT of {rtt}: a handshake takes {} and {packets}",
         milliseconds(handshake)
     );
-    let never: Vec<String> = (lost.iter())
-        .filter(|lost| lost.handshake().is_none())
+    let never: Vec<String> = (losses.never())
         .map(|lost| {
             format!(
                 "the {} {} ({})",
@@ -49,11 +118,10 @@ pub fn answer(losses: &Losses) -> String {
             )
         })
         .collect();
-    let added: Vec<Duration> = lost.iter().filter_map(|lost| losses.added(lost)).collect();
-    let others = match (added.iter().min(), added.iter().max()) {
-        (Some(least), Some(most)) if least == most => format!("costs {}", milliseconds(*most)),
+    let others = match (losses.all_added().min(), losses.all_added().max()) {
+        (Some(least), Some(most)) if least == most => format!("costs {}", milliseconds(most)),
         (Some(least), Some(most)) => {
-            format!("costs {} to {}", milliseconds(*least), milliseconds(*most))
+            format!("costs {} to {}", milliseconds(least), milliseconds(most))
         }
         _ => String::new(),
     };
@@ -90,35 +158,49 @@ fn ordinal(number: u32) -> String {
 }
 
 fn table(losses: &Losses) -> String {
-    let rows: Vec<[String; 4]> = (losses.lost.iter())
-        .map(|lost| {
-            [
-                format!("{} {}", side(lost.sender), ordinal(lost.number)),
-                lost.handshake()
-                    .map_or_else(|| "never".to_owned(), milliseconds),
-                losses
-                    .added(lost)
-                    .map_or_else(String::new, |added| format!("+{}", milliseconds(added))),
-                lost.carries.clone(),
-            ]
-        })
-        .collect();
-    let heading = ["lost", "handshake", "", "what is in it"].map(str::to_owned);
-    let wide = |column: usize| {
-        let rows = rows.iter().chain([&heading]);
-        rows.map(|row| row[column].chars().count())
-            .max()
-            .unwrap_or(0)
-    };
-    let wide = [wide(0), wide(1), wide(2)];
+    let mut rows = vec![["lost", "handshake", "", "what is in it"].map(str::to_owned)];
+    rows.extend(losses.lost.iter().map(|lost| {
+        [
+            format!("{} {}", side(lost.sender), ordinal(lost.number)),
+            lost.handshake()
+                .map_or_else(|| "never".to_owned(), milliseconds),
+            losses
+                .added(lost)
+                .map_or_else(String::new, |added| format!("+{}", milliseconds(added))),
+            lost.carries.clone(),
+        ]
+    }));
+    aligned(
+        &rows,
+        [Align::Left, Align::Right, Align::Right, Align::Left],
+    )
+}
+
+/// Where a column's texts stand.
+#[derive(Clone, Copy)]
+enum Align {
+    Left,
+    Right,
+}
+
+/// Rows, each indented and as wide as it is.
+fn aligned<const N: usize>(rows: &[[String; N]], columns: [Align; N]) -> String {
+    let count = |text: &String| text.chars().count();
+    let wide: [usize; N] = std::array::from_fn(|column| {
+        let texts = rows.iter().filter_map(|row| row.get(column));
+        texts.map(count).max().unwrap_or(0)
+    });
     let mut text = String::new();
-    for [lost, handshake, added, carries] in [&heading].into_iter().chain(&rows) {
-        text += &format!(
-            "  {lost:<first$}  {handshake:>second$}  {added:>third$}  {carries}\n",
-            first = wide[0],
-            second = wide[1],
-            third = wide[2]
-        );
+    for row in rows {
+        let mut line = String::new();
+        for ((field, align), wide) in row.iter().zip(columns).zip(wide) {
+            line += &match align {
+                Align::Left => format!("  {field:<wide$}"),
+                Align::Right => format!("  {field:>wide$}"),
+            };
+        }
+        text += line.trim_end();
+        text.push('\n');
     }
     text
 }
@@ -144,6 +226,7 @@ pub fn json(all: &[Losses]) -> Value {
     let all = all.iter().map(|losses| {
         json!({
             "arm": losses.arm,
+            "transport": losses.transport.name(),
             "cell": losses.cell.to_string(),
             "answer": answer(losses),
             "handshake_ns": losses.whole.times.handshake.map(nanoseconds),
@@ -156,6 +239,7 @@ pub fn json(all: &[Losses]) -> Value {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use insta::assert_snapshot;
     use lastbyte_results::{Cause, FailureKind, Row};
     use lastbyte_study::Cell;
 
@@ -184,8 +268,17 @@ mod tests {
         Losses {
             arm: "pq".to_owned(),
             cell: Cell::default(),
+            transport: TransportName::Quic,
             whole: row(whole),
             lost: lost.collect(),
+        }
+    }
+
+    fn over_tcp(losses: Losses) -> Losses {
+        Losses {
+            arm: "pq over TCP".to_owned(),
+            transport: TransportName::Tcp,
+            ..losses
         }
     }
 
@@ -216,6 +309,49 @@ mod tests {
             none.ends_with("the handshake does not complete even without loss."),
             "{none}"
         );
+    }
+
+    #[test]
+    fn what_tcp_sends_is_called_a_segment() {
+        let answer = answer(&over_tcp(losses(Some(200), &[Some(1200)])));
+        assert!(
+            answer.ends_with(
+                "takes 200.0 ms and 1 segment; the loss of any one of them costs 1000.0 ms."
+            ),
+            "{answer}"
+        );
+        let [tcp, quic] = [over_tcp(losses(None, &[])), losses(None, &[])]
+            .map(|losses| json(&[losses])["losses"][0]["transport"].clone());
+        assert_eq!([tcp, quic], ["tcp", "quic"]);
+    }
+
+    #[test]
+    fn arms_over_one_network_stand_side_by_side() {
+        let screen = Screen {
+            colours: crate::layout::Colours::None,
+            columns: 100,
+        };
+        let arms = [
+            over_tcp(losses(Some(300), &[Some(1300), Some(300), Some(400)])),
+            losses(Some(200), &[Some(400), None, Some(300)]),
+            Losses {
+                arm: "fragile".to_owned(),
+                ..losses(Some(200), &[None])
+            },
+            Losses {
+                arm: "broken".to_owned(),
+                ..losses(None, &[])
+            },
+        ];
+        let text = text(&arms, screen);
+        let (both, _) = text.split_once("\npq over TCP over").unwrap();
+        assert_snapshot!(both, @"");
+        // One alone has nothing beside it, and neither has one over another network.
+        let mut apart = [arms[0].clone(), arms[1].clone()];
+        apart[1].cell.initcwnd = 20;
+        let alone = super::text(&apart, screen);
+        assert!(alone.starts_with("pq over TCP over an RTT"), "{alone}");
+        assert!(!alone.contains("one lost packet costs"), "{alone}");
     }
 
     #[test]

@@ -117,6 +117,13 @@ impl Message {
         SPECS.iter().map(|spec| spec.message)
     }
 
+    /// What this type is of this sender's; of ClientHellos the first.
+    pub fn of(sender: Side, kind: MessageType) -> Option<Message> {
+        let mut specs = SPECS.iter();
+        let is_it = |spec: &&Spec| spec.sender == sender && spec.kinds.contains(&kind);
+        specs.find(is_it).map(|spec| spec.message)
+    }
+
     fn spec(self) -> &'static Spec {
         &SPECS[self as usize]
     }
@@ -172,9 +179,7 @@ impl MessageSizes {
 
     /// Notes what was sent; of two alike, the first counts, but for ClientHellos.
     pub fn note(&mut self, sender: Side, kind: MessageType, bytes: usize) {
-        let mut specs = SPECS.iter();
-        let is_it = |spec: &&Spec| spec.sender == sender && spec.kinds.contains(&kind);
-        let Some(message) = specs.find(is_it).map(|spec| spec.message) else {
+        let Some(message) = Message::of(sender, kind) else {
             return;
         };
         let message = match (message, self.get(message)) {

@@ -17,7 +17,7 @@ use lastbyte::results::{
 };
 use lastbyte::study::Study;
 use lastbyte_flights::Compute;
-use lastbyte_link::Bytes;
+use lastbyte_link::{Bytes, Side};
 use lastbyte_pki::Store;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -798,17 +798,21 @@ fn run_on(place: &Place, change: impl FnOnce(VirtualEngine) -> VirtualEngine) ->
     run_with_store(place, Store::default_dir().unwrap(), change)
 }
 
+fn engine_with_store(store: PathBuf) -> VirtualEngine {
+    VirtualEngine::new(
+        kernel::require().unwrap(),
+        env!("CARGO_BIN_EXE_lastbyte").into(),
+        store,
+        lab::environment(&[]),
+    )
+}
+
 fn run_with_store(
     place: &Place,
     store: PathBuf,
     change: impl FnOnce(VirtualEngine) -> VirtualEngine,
 ) -> Finished {
-    let engine = change(VirtualEngine::new(
-        kernel::require().unwrap(),
-        env!("CARGO_BIN_EXE_lastbyte").into(),
-        store.clone(),
-        lab::environment(&[]),
-    ));
+    let engine = change(engine_with_store(store.clone()));
     let study = Study::load(&place.path("study.toml")).unwrap();
     let size = engine.block_size(&study);
     let manifest = Manifest::new(&study, size, engine.environment().clone());
@@ -1464,4 +1468,88 @@ fn arms_are_asked_for_as_one_says_them() {
     let named = ask(&["today=ml-dsa-44", "next year=ml-dsa-65"]);
     assert_eq!(named.lines().count(), options.lines().count());
     assert!(named.contains("next year"), "{named}");
+}
+
+/// Timers end on the kernel's wheel, whose places are a tick of 1 ms apart below 64 ms, 8 below 512, and 64 below 4096
+/// (`calc_wheel_index` in kernel/time/timer.c).
+#[test]
+fn each_lost_segment_of_a_handshake_costs_what_linux_makes_of_it() {
+    const STUDY: &str = r#"
+connections = 3
+[arm.a]
+tls = "x25519/rsa-2048"
+chain_profile = "private"
+[link.l]
+rtt = "100ms"
+[[measure]]
+id = "m"
+data = ["0B"]
+emulation = "link"
+"#;
+    let place = Place::new(STUDY);
+    run_on(&place, |engine| engine);
+    let rows = place.measured("out").remove(0).rows;
+
+    let store = Store::default_dir().unwrap();
+    let study = Study::load(&place.path("study.toml")).unwrap();
+    let experiment = &study.measures[0].experiment;
+    let arm = experiment.arms[0].clone();
+    let arm = PreparedArm::new(arm, &Store::open(store.clone())).unwrap();
+    let losses = engine_with_store(store)
+        .lose(
+            &arm,
+            &experiment.cells[0],
+            experiment,
+            &AtomicBool::new(false),
+        )
+        .unwrap()
+        .unwrap();
+    // That others lose something is nothing to the one that does not.
+    assert_eq!(losses.whole, rows[0]);
+    let all: Vec<_> = (losses.lost.iter())
+        .map(|lost| {
+            let added = losses.added(lost).unwrap().as_secs_f64() * 1e3;
+            (lost.sender, lost.number, &*lost.carries, added)
+        })
+        .collect();
+    // What the peer acknowledges besides, it acknowledges with what comes next.
+    let nothing = 0.0..0.01;
+    // TCP_TIMEOUT_INIT; the server's timer of its SYN-ACK begins later than the client's of its SYN.
+    let initial = 1000.0..1066.0;
+    // One segment under way: the probe would come after 2 SRTT + 200 ms, but not later than a timeout would,
+    // SRTT + max(200 ms, 4 RTTVAR) (`tcp_schedule_loss_probe`, RFC 8985, 7.2).
+    let probe = 300.0..310.0;
+    // The same, counted from the acknowledgement of the segment before, which comes a round trip later.
+    let later_probe = 400.0..410.0;
+    // A round trip until the segment behind it is acknowledged, and a quarter of one for reordering
+    // (`tcp_rack_reo_wnd`), with two ticks (TCP_TIMEOUT_MIN).
+    let reordering = 125.0..130.0;
+    let ack = "an acknowledgement";
+    let certificate = "ServerHello, EncryptedExtensions, the beginning of Certificate";
+    let end = "the end of Certificate, CertVerify, server Finished";
+    let wanted = [
+        (Side::Client, 1, "SYN", &initial),
+        (Side::Server, 1, "SYN-ACK", &initial),
+        (Side::Client, 2, ack, &nothing),
+        (Side::Client, 3, "ClientHello", &probe),
+        (Side::Server, 2, ack, &nothing),
+        (Side::Server, 3, certificate, &reordering),
+        (Side::Server, 4, end, &later_probe),
+        (Side::Client, 4, ack, &nothing),
+        (Side::Client, 5, ack, &nothing),
+        (Side::Client, 6, "client Finished", &nothing),
+    ];
+    assert_eq!(all.len(), wanted.len(), "{all:?}");
+    for (lost, (sender, number, carries, added)) in all.iter().zip(wanted) {
+        assert_eq!(
+            (lost.0, lost.1, lost.2),
+            (sender, number, carries),
+            "{all:?}"
+        );
+        assert!(added.contains(&lost.3), "{lost:?}, {added:?}");
+    }
+    // The client is done when its Finished is written.
+    let finished = losses.lost.last().unwrap();
+    assert_eq!(finished.handshake(), losses.whole.times.handshake);
+    assert!(finished.row.times.server_handshake > losses.whole.times.server_handshake);
 }

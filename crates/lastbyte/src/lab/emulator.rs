@@ -22,6 +22,7 @@ use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
 
 use super::inspection::{ObservedBlock, Tap};
+use super::lose::Losing;
 use super::shared::{Shared, end};
 use super::socket::Attempt;
 use super::surroundings::client_slot;
@@ -63,6 +64,7 @@ pub(crate) struct Emulator<'a> {
     queue: BinaryHeap<Reverse<Due>>,
     order: u64,
     tap: Option<Tap>,
+    losing: Losing,
     report: EmulatorReport,
 }
 
@@ -74,6 +76,10 @@ struct Flow {
     /// How late the last delivery to the client and to the server was.
     late: [Duration; 2],
     latest: Duration,
+    /// Segments of TCP that the client and the server have sent.
+    sent: [u32; 2],
+    /// The one that is lost whatever its luck, by its number among its sender's, from 0.
+    lost: Option<(Side, u32)>,
 }
 
 /// A packet under way.
@@ -136,8 +142,14 @@ impl<'a> Emulator<'a> {
             queue: BinaryHeap::with_capacity(4096),
             order: 0,
             tap,
+            losing: Losing::default(),
             report: EmulatorReport::default(),
         }
+    }
+
+    /// The same, with these lost besides.
+    pub(crate) fn losing(self, losing: Losing) -> Self {
+        Self { losing, ..self }
     }
 
     /// Carries packets until it is stopped.
@@ -254,7 +266,8 @@ impl<'a> Emulator<'a> {
             return false;
         };
         let flow = flow.get_or_insert_with(|| {
-            Flow::new(self.link, self.seed, self.first_index.wrapping_add(slot))
+            let index = self.first_index.wrapping_add(slot);
+            Flow::new(self.link, self.seed, index, self.losing.of_slot(slot))
         });
         let key = match &tcp {
             Some(tcp) => {
@@ -274,7 +287,11 @@ impl<'a> Emulator<'a> {
             }
         };
         let sent = Time(now.0 - flow.late[end(toward.other())].as_nanos() as u64);
-        let fate = flow.pipes[end(toward)].send(sent, length, key);
+        // As by luck, a lost one takes none of the link's rate.
+        let fate = match &tcp {
+            Some(_) if flow.loses_next(toward.other()) => Fate::Lost,
+            _ => flow.pipes[end(toward)].send(sent, length, key),
+        };
         if let Some(tap) = &mut self.tap {
             let noted = match fate {
                 Fate::Arrives(_) => Noted::Carried,
@@ -331,7 +348,7 @@ impl<'a> Emulator<'a> {
 }
 
 impl Flow {
-    fn new(link: &Link, seed: Seed, index: u32) -> Self {
+    fn new(link: &Link, seed: Seed, index: u32, lost: Option<(Side, u32)>) -> Self {
         Self {
             pipes: [
                 Pipe::new(&link.backward, seed.luck(index, Side::Client)),
@@ -340,7 +357,17 @@ impl Flow {
             keys: [KeyMaker::new(), KeyMaker::of_later_connection(1)],
             late: [Duration::ZERO; 2],
             latest: Duration::ZERO,
+            sent: [0; 2],
+            lost,
         }
+    }
+
+    /// Counts a segment of this end's, and says whether it is the one to be lost.
+    fn loses_next(&mut self, sender: Side) -> bool {
+        let sent = &mut self.sent[end(sender)];
+        let number = *sent;
+        *sent = number.saturating_add(1);
+        self.lost == Some((sender, number))
     }
 }
 

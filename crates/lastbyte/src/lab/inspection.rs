@@ -401,13 +401,16 @@ fn begins(packet: &Packet, first: u32, named: &mut Vec<(u32, u16)>) -> Option<St
 }
 
 impl Retention {
+    /// As many as [`to_bytes`](Retention::to_bytes) makes.
+    pub(super) const BYTES: usize = 5;
+
     /// For a guest, which reads as many bytes whatever is to be kept.
-    pub(super) fn to_bytes(self) -> [u8; 5] {
+    pub(super) fn to_bytes(self) -> [u8; Retention::BYTES] {
         let [a, b, c, d] = self.captured.to_le_bytes();
         [a, b, c, d, u8::from(self.secrets == Secrets::OfAll)]
     }
 
-    pub(super) fn from_bytes([a, b, c, d, all]: [u8; 5]) -> Retention {
+    pub(super) fn from_bytes([a, b, c, d, all]: [u8; Retention::BYTES]) -> Retention {
         Retention {
             captured: u32::from_le_bytes([a, b, c, d]),
             secrets: match all {

@@ -39,7 +39,7 @@ use crate::results::{
     Beside, EngineReport, Environment, PartHeader, Row, SampleKey, Validity, expected_duration,
     write_part,
 };
-use crate::study::{Cell, EngineName, Gso, Preset, Study, TransportName, Work, check_servers};
+use crate::study::{Cell, EngineName, Gso, Preset, Study, Work, check_servers};
 
 /// Connections of one block: enough to fill the concurrency that the engine
 /// chooses, few enough that arms alternate and a machine's drift meets all of them.

@@ -17,6 +17,7 @@ mod guest;
 mod inspection;
 mod live;
 mod lock;
+mod lose;
 mod luck;
 mod machine;
 mod model;
@@ -54,6 +55,7 @@ pub use inspection::{
     CAPTURES, Captures, Inspection, InspectionReport, capture_name, captured_sample,
 };
 pub use live::LiveEngine;
+pub use lose::check as check_losing;
 pub use machine::{Finding, State, environment, examine};
 pub use model::{Model, check as check_quic, lose};
 pub use netem::NetemError;

@@ -23,6 +23,8 @@ pub(crate) enum Starts {
     /// 64 ms sooner or later by that place (`calc_wheel_index` in kernel/time/timer.c), and timers of TCP
     /// end on a tick.
     ByLuck(Seed),
+    /// Likewise, but each as the luck of the one with this index has it: nothing tells them apart.
+    ByLuckOf(Seed, u32),
 }
 
 impl Starts {
@@ -31,6 +33,7 @@ impl Starts {
         match self {
             Starts::Now => Ok(()),
             Starts::ByLuck(seed) => sleep_until(start_after(sys::now(), seed, index)),
+            Starts::ByLuckOf(seed, index) => sleep_until(start_after(sys::now(), seed, index)),
         }
     }
 }

@@ -23,9 +23,8 @@ use nix::unistd::Pid;
 
 use super::calibration::CalibratedCosts;
 use super::cores::processors;
-use super::guest::{self, GuestJob, Provenance};
+use super::guest::{self, Asked, GuestJob, Provenance};
 use super::inspection::ObservedBlock;
-use super::quic;
 use super::runner::{BlockError, Engine, Job};
 use super::scratch::Scratch;
 use super::shortcuts::Shortcuts;
@@ -35,7 +34,7 @@ use crate::kernel::Kernel;
 use crate::results::{Environment, KERNEL_SOURCE};
 use crate::study::{
     Arm, ArmChain, Cell, CpuTime, Emulation, EngineName, Experiment, Gso, PageSource, Preset,
-    Profile, Server, Study, TransportName, check_servers, is_modelled,
+    Profile, Server, Study, check_servers, is_modelled,
 };
 
 /// Connections of one block: a boot takes as long as some twenty of them.
@@ -203,7 +202,7 @@ impl VirtualEngine {
     }
 
     /// Writes all that a guest reads into the job's folder.
-    fn prepare(&self, job: &Job<'_>, folder: &Path) -> Result<(), BlockError> {
+    fn prepare(&self, job: &Job<'_>, asked: Asked, folder: &Path) -> Result<(), BlockError> {
         let provenance = Provenance {
             beside: self.costs.beside(job)?,
             study: listing(job, job.study.clone()).to_toml(),
@@ -222,7 +221,7 @@ impl VirtualEngine {
         }
         let write = || -> io::Result<()> {
             fs::write(folder.join(guest::JOB), serde_json::to_vec(&guest_job)?)?;
-            fs::write(folder.join(guest::RETENTION), job.retention().to_bytes())?;
+            fs::write(folder.join(guest::ASKED), asked.to_bytes())?;
             fs::write(
                 folder.join(guest::PROVENANCE),
                 serde_json::to_vec(&provenance)?,
@@ -491,8 +490,33 @@ impl Engine for VirtualEngine {
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir(&folder).map_err(BlockError::Write)?;
         let _removed = Removed(&folder);
-        self.prepare(job, &folder)?;
+        let asked = Asked {
+            retention: job.retention(),
+            ..Asked::default()
+        };
+        if self.carry(job, asked, &folder)? == Ending::Interrupted {
+            return Ok(Ending::Interrupted);
+        }
+        if !asked.retention.is_nothing() {
+            job.keep(read_observed(&folder).map_err(BlockError::Write)?);
+        }
+        if job.cell.page.is_some() {
+            (job.keep_loads(&folder.join(guest::LOADS))).map_err(BlockError::Write)?;
+        }
+        fs::rename(folder.join(guest::PART), draft).map_err(BlockError::Write)?;
+        Ok(Ending::Complete)
+    }
+}
 
+impl VirtualEngine {
+    /// Has a guest measure a block, and leave in `folder`, whose path is absolute, what came of it.
+    pub(super) fn carry(
+        &self,
+        job: &Job<'_>,
+        asked: Asked,
+        folder: &Path,
+    ) -> Result<Ending, BlockError> {
+        self.prepare(job, asked, folder)?;
         let mut valid_from = job.arm.valid_from();
         if job.cell.page.is_some() {
             // A guest can only read chains: they are made here.
@@ -501,7 +525,7 @@ impl Engine for VirtualEngine {
         }
         let wall_clock = valid_from.saturating_add(Duration::from_secs(60));
         let seed = job.experiment.seed.part("guest").0 ^ u64::from(job.connections.start);
-        let fate = self.place(&folder).and_then(|place| {
+        let fate = self.place(folder).and_then(|place| {
             let memory = self.memory_of(&job.arm.arm, job.cell);
             let core = self.shortcuts.core();
             let cpu = core.as_ref().map(|core| core.cpu);
@@ -524,16 +548,7 @@ impl Engine for VirtualEngine {
                 Some(reason) => Err(BlockError::Write(io::Error::other(reason.to_owned()))),
                 None => Err(BlockError::Failed(reason)),
             },
-            Fate::Done => {
-                if !job.retention().is_nothing() {
-                    job.keep(read_observed(&folder).map_err(BlockError::Write)?);
-                }
-                if job.cell.page.is_some() {
-                    (job.keep_loads(&folder.join(guest::LOADS))).map_err(BlockError::Write)?;
-                }
-                fs::rename(folder.join(guest::PART), draft).map_err(BlockError::Write)?;
-                Ok(Ending::Complete)
-            }
+            Fate::Done => Ok(Ending::Complete),
         }
     }
 }
@@ -696,7 +711,7 @@ fn names_files(experiment: &Experiment) -> bool {
 }
 
 /// What a guest has left besides its part.
-fn read_observed(folder: &Path) -> io::Result<ObservedBlock> {
+pub(super) fn read_observed(folder: &Path) -> io::Result<ObservedBlock> {
     let observed = fs::read(folder.join(guest::OBSERVED))?;
     Ok(ObservedBlock {
         notes: fs::read(folder.join(guest::NOTES))?,
@@ -758,7 +773,7 @@ fn parameter(name: &str, path: &Path) -> OsString {
     [OsStr::new(name), path.as_os_str()].into_iter().collect()
 }
 
-fn absolute(path: &Path) -> PathBuf {
+pub(super) fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 

@@ -10,7 +10,7 @@ mod serial;
 mod tap;
 
 use std::fs;
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -27,6 +27,7 @@ use super::endpoint::Transport;
 use super::exchange::Exchange;
 use super::inspection::{ObservedBlock, Retention};
 use super::live::{Pace, Rig};
+use super::lose::Losing;
 use super::luck::link_seed;
 use super::netem::{self, NetemError};
 use super::programs::{Computing, ForeignServer, Programs};
@@ -51,10 +52,10 @@ pub(super) const PROVENANCE: &str = "provenance.json";
 pub(super) const STORE: &str = "store";
 /// What messages call the study.
 const STUDY: &str = "study.toml";
-/// What is to be kept besides rows: a [`Retention`], in as many bytes whatever that is.
-pub(super) const RETENTION: &str = "asked";
+/// What is asked besides: [`Asked`], in as many bytes whatever that is.
+pub(super) const ASKED: &str = "asked";
 /// The same as the guest sees it.
-const RETENTION_IN_GUEST: &str = "/dev/lastbyte/asked";
+const ASKED_IN_GUEST: &str = "/dev/lastbyte/asked";
 /// What was observed, besides packets.
 pub(super) const OBSERVED: &str = "seen.json";
 /// What came of page loads, besides rows.
@@ -107,6 +108,37 @@ pub(super) struct GuestJob {
 /// In place of a [`GuestJob`]: what a guest is to measure that is only to boot.
 pub(super) const NOTHING: Option<GuestJob> = None;
 
+/// What is asked of a guest that no row of its connections may tell, but of those that lose something.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Asked {
+    /// What is to be kept besides rows.
+    pub(super) retention: Retention,
+    /// What connections lose besides what their luck has them lose, where the emulator is in user space.
+    pub(super) losing: Losing,
+}
+
+impl Asked {
+    const BYTES: usize = Retention::BYTES + Losing::BYTES;
+
+    pub(super) fn to_bytes(self) -> [u8; Asked::BYTES] {
+        let mut bytes = [0; Asked::BYTES];
+        let (retention, losing) = bytes.split_at_mut(Retention::BYTES);
+        retention.copy_from_slice(&self.retention.to_bytes());
+        losing.copy_from_slice(&self.losing.to_bytes());
+        bytes
+    }
+
+    fn read(mut from: impl Read) -> io::Result<Asked> {
+        let (mut retention, mut losing) = ([0; Retention::BYTES], [0; Losing::BYTES]);
+        from.read_exact(&mut retention)?;
+        from.read_exact(&mut losing)?;
+        Ok(Asked {
+            retention: Retention::from_bytes(retention),
+            losing: Losing::from_bytes(losing),
+        })
+    }
+}
+
 /// What the part says besides. It is read when everything is measured.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Provenance {
@@ -158,9 +190,9 @@ fn run(folder: &Path) -> Result<(), String> {
     let Some(job) = read::<Option<GuestJob>>(JOB)? else {
         return Ok(());
     };
-    let retention = read_retention().map_err(to_line)?;
+    let asked = read_asked().map_err(to_line)?;
     let study = Study::parse(&job.study, Path::new(STUDY)).map_err(to_line)?;
-    let part = measure(&job, &study, retention)?;
+    let part = measure(&job, &study, asked)?;
     fs::write(Path::new(JOB_MOUNT).join(PART), part).map_err(|error| format!("{DISK}{error}"))
 }
 
@@ -202,7 +234,7 @@ fn read<T: DeserializeOwned>(name: &str) -> Result<T, String> {
 }
 
 /// The part file of the job's block.
-fn measure(job: &GuestJob, study: &Study, retention: Retention) -> Result<Vec<u8>, String> {
+fn measure(job: &GuestJob, study: &Study, asked: Asked) -> Result<Vec<u8>, String> {
     let none = || "the study has no such block".to_owned();
     let experiment = &study.measures.first().ok_or_else(none)?.experiment;
     let cell = experiment.cells.first().ok_or_else(none)?;
@@ -232,8 +264,10 @@ fn measure(job: &GuestJob, study: &Study, retention: Retention) -> Result<Vec<u8
                 .map_err(|error| format!("{DISK}{error}"))?;
             Ok((rows, None))
         }
-        (_, _, Emulation::Netem) => over_netem(job, experiment, &set_up, &arms, costs, retention),
-        (_, _, Emulation::Link) => over_emulator(job, experiment, &set_up, arm, costs, retention),
+        (_, _, Emulation::Netem) => {
+            over_netem(job, experiment, &set_up, &arms, costs, asked.retention)
+        }
+        (_, _, Emulation::Link) => over_emulator(job, experiment, &set_up, arm, costs, asked),
     }
     .map_err(to_line)?;
     if let Some(observed) = observed {
@@ -348,22 +382,20 @@ fn over_emulator(
     cell: &Cell,
     arm: &PreparedArm,
     cpu: CpuCosts,
-    retention: Retention,
+    asked: Asked,
 ) -> Result<(Vec<Row>, Option<ObservedBlock>), LabError> {
     let interrupt = AtomicBool::new(false);
     let rig = Rig::new(experiment, cell, arm, &interrupt)
         .in_virtual_time(cpu, job.shortcuts, Path::new(DNS_MOUNT))
-        .keeping(retention);
+        .keeping(asked.retention)
+        .losing(asked.losing);
     let block = rig.block(job.block, job.connections.clone(), Pace::ALONE)?;
     Ok(block.map_or_else(|| (Vec::new(), None), |block| (block.rows, block.observed)))
 }
 
-/// Reads what is to be kept, without asking the allocator for anything: see [`GuestJob`].
-fn read_retention() -> io::Result<Retention> {
-    let mut bytes = Retention::default().to_bytes();
-    let mut file = fs::File::open(RETENTION_IN_GUEST)?;
-    io::Read::read_exact(&mut file, &mut bytes)?;
-    Ok(Retention::from_bytes(bytes))
+/// Reads what is asked besides, without asking the allocator for anything: see [`GuestJob`].
+fn read_asked() -> io::Result<Asked> {
+    Asked::read(fs::File::open(ASKED_IN_GUEST)?)
 }
 
 /// Leaves what was seen in the job's folder.

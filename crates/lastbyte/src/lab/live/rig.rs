@@ -18,6 +18,7 @@ use crate::lab::emulator::{Emulator, EmulatorReport};
 use crate::lab::endpoint::Transport;
 use crate::lab::exchange::Exchange;
 use crate::lab::inspection::{ObservedBlock, Retention, Tap};
+use crate::lab::lose::Losing;
 use crate::lab::luck::link_seed;
 use crate::lab::process::Process;
 use crate::lab::programs::{Computing, ForeignServer, PageError, Programs};
@@ -48,6 +49,8 @@ pub(in crate::lab) struct Rig<'a> {
     cpu: CpuCosts,
     /// What is kept of blocks besides rows.
     retention: Retention,
+    /// What the connections of blocks lose besides what their luck has them lose.
+    losing: Losing,
     /// The server's, if it is not ours.
     programs: Option<&'a Programs>,
     /// Where DNS servers, and servers that are not ours, may have files.
@@ -114,6 +117,7 @@ impl<'a> Rig<'a> {
             time: InTime::Real,
             cpu: CpuCosts::default(),
             retention: Retention::default(),
+            losing: Losing::default(),
             programs: None,
             scratch: env::temp_dir(),
         }
@@ -127,6 +131,11 @@ impl<'a> Rig<'a> {
     /// The same rig, which keeps this of a block.
     pub(in crate::lab) fn keeping(self, retention: Retention) -> Self {
         Self { retention, ..self }
+    }
+
+    /// The same rig, with these segments of a block lost.
+    pub(in crate::lab) fn losing(self, losing: Losing) -> Self {
+        Self { losing, ..self }
     }
 
     /// The same rig, whose server is these programs, if there are any, and not ours.
@@ -162,6 +171,10 @@ impl<'a> Rig<'a> {
         let load = Load {
             starts: match self.time {
                 InTime::Real => Starts::Now,
+                // What a loss costs is to be that of the loss alone.
+                InTime::Virtual(_) if self.losing != Losing::default() => {
+                    Starts::ByLuckOf(seed, first_index)
+                }
                 InTime::Virtual(_) => Starts::ByLuck(seed),
             },
             connections: indices.end - indices.start,
@@ -171,7 +184,8 @@ impl<'a> Rig<'a> {
             ..self.load(self.cell, number)
         };
         let tap = Tap::new(self.cell, self.retention.captured).map_err(LabError::Emulator)?;
-        let (endpoints, mut emulator) = self.carry(self.cell, &load, seed, tap, self.ended)?;
+        let (endpoints, mut emulator) =
+            self.carry(self.cell, &load, seed, tap, self.losing, self.ended)?;
         if endpoints.finished.iter().any(Option::is_none) {
             return Ok(None);
         }
@@ -215,7 +229,8 @@ impl<'a> Rig<'a> {
             timeout: self.experiment.timeout.min(Duration::from_secs(2)),
             ..self.load(&cell, 0)
         };
-        let (endpoints, emulator) = self.carry(&cell, &load, Seed(0), None, &|| ())?;
+        let (endpoints, emulator) =
+            self.carry(&cell, &load, Seed(0), None, Losing::default(), &|| ())?;
         let last = endpoints.finished.into_iter().flatten().last();
         Ok(Cost {
             endpoint: endpoints.cpu / PILOT,
@@ -257,6 +272,7 @@ impl<'a> Rig<'a> {
         load: &Load<'_>,
         seed: Seed,
         tap: Option<Tap>,
+        losing: Losing,
         ended: &(dyn Fn() + Sync),
     ) -> Result<(EndpointReport, EmulatorReport), LabError> {
         let surroundings = Surroundings::new(cell, Sockets::of(self.arm.arm.server))?;
@@ -272,7 +288,8 @@ impl<'a> Rig<'a> {
             load.first_index,
             &shared,
             tap,
-        );
+        )
+        .losing(losing);
         thread::scope(|scope| {
             for thread in 0..2 {
                 scope.spawn({

@@ -2,12 +2,13 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use lastbyte_link::{Bytes, Side};
+use lastbyte_link::Side;
 use lastbyte_sizes::{Message, MessageSizes};
 use lastbyte_tls::observer::quic::{Datagram, PacketKind};
 
 use super::ends::{Carried, connection_losing};
 use crate::lab::PreparedArm;
+use crate::lab::lose::{handshake_of, in_words, part};
 use crate::results::{HandshakeFlight, Losses, Lost};
 use crate::study::{Cell, Experiment};
 
@@ -19,12 +20,7 @@ pub fn lose(
     experiment: &Experiment,
     interrupt: &AtomicBool,
 ) -> Option<Losses> {
-    let cell = Cell {
-        link: cell.link.without_luck(),
-        data: Bytes(0),
-        upload: Bytes(0),
-        ..cell.clone()
-    };
+    let cell = handshake_of(cell);
     let carry = |lost| connection_losing(arm, &cell, experiment, 0, lost);
     let whole = carry(None);
     let mut lost = Vec::new();
@@ -42,6 +38,7 @@ pub fn lose(
     }
     Some(Losses {
         arm: arm.arm.name.clone(),
+        transport: arm.arm.transport,
         cell,
         whole: whole.row,
         lost,
@@ -95,21 +92,8 @@ fn carries(datagram: &Datagram, messages: &MessageSizes, seen: &mut [usize; 2]) 
             };
             let own = offset..offset + bytes as usize;
             offset = own.end;
-            if end <= own.start || begin >= own.end {
-                continue;
-            }
-            let name = message.title();
-            parts.push(match (begin <= own.start, end >= own.end) {
-                (true, true) => name.to_owned(),
-                (true, false) => format!("the beginning of {name}"),
-                (false, true) => format!("the end of {name}"),
-                (false, false) => format!("a part of {name}"),
-            });
+            parts.extend(part(*message, &own, &(begin..end)));
         }
     }
-    if parts.is_empty() {
-        "an acknowledgement".to_owned()
-    } else {
-        parts.join(", ")
-    }
+    in_words(&parts)
 }
