@@ -154,7 +154,7 @@ pub(super) fn facts(explained: &Explanation) -> Vec<Facts> {
             window.edges.flights,
             window.edges.above.map(|edge| edge.certificate_distance),
             wire.bytes(Message::Certificate) as usize,
-            wire.sent(HandshakeFlight::Server) as usize,
+            wire.carried(HandshakeFlight::Server) as usize,
         ),
     });
     known.collect()

@@ -19,7 +19,7 @@ use super::engine;
 use super::progress::Bar;
 use super::{Failure, own, print, screen};
 use lastbyte::explain::{Explanation, OwnChain, Unknown, explain, explain_own, wire, wire_of_own};
-use lastbyte::lab::{Ending, Engine, Shortcuts};
+use lastbyte::lab::{self, Ending, Engine, Shortcuts};
 use lastbyte::plan::{
     self, Amounts, Arithmetic, Measured, NOTICEABLE, Plan, Setting, Tale, Usual, usual_path,
     usual_population,
@@ -27,8 +27,8 @@ use lastbyte::plan::{
 use lastbyte::report::planned::{self, Origin, Planned};
 use lastbyte::results::{Environment, Exchange, Facts, Metric, Need, Percentile};
 use lastbyte::study::{
-    Arm, ArmChain, Cell, CpuTime, EngineChoice, Experiment, Population, Preset, QuicIn, StudyError,
-    quoted,
+    Arm, ArmChain, Cell, CpuTime, EngineChoice, Experiment, Population, Preset, QuicIn, Study,
+    StudyError, TransportName, quoted,
 };
 
 /// What the web has in 2026: hybrid key exchange with a classical chain.
@@ -162,8 +162,13 @@ impl Command {
         let with_levers =
             |arithmetic: Arithmetic| arithmetic.with_levers(&plan, self.connections, &on_wire);
         let arms = [&plan.today.arm, &plan.planned.arm].map(|arm| (arm, QuicIn::default()));
-        let chosen = match engine::choose(EngineChoice::Virtual, arms) {
+        let chosen = engine::choose(EngineChoice::Virtual, arms);
+        let chosen = match chosen.and_then(|chosen| check_quic(&plan).map(|()| chosen)) {
             Ok(chosen) => chosen,
+            // What comes after the first byte of a response over QUIC is no arithmetic.
+            Err(failure) if metric == Metric::Ttlb && is_over_quic(&plan) => {
+                return Err(failure);
+            }
             // Arithmetic is all that there is.
             Err(failure) => {
                 let tale = arithmetic.ok().map(with_levers);
@@ -308,6 +313,20 @@ impl Command {
         });
         few.into_iter().chain(example).chain(twice).collect()
     }
+}
+
+fn is_over_quic(plan: &Plan) -> bool {
+    let settings = [&plan.today, &plan.planned];
+    (settings.iter()).any(|setting| setting.arm.transport == TransportName::Quic)
+}
+
+/// Whether both settings can be measured, as far as QUIC decides it.
+fn check_quic(plan: &Plan) -> Result<(), Failure> {
+    for setting in [&plan.today, &plan.planned] {
+        let study = Study::single("plan", alone(setting));
+        lab::check_quic(&study).map_err(Failure::Usage)?;
+    }
+    Ok(())
 }
 
 fn check_differ(today: &Arm, planned: &Arm) -> Result<(), Failure> {

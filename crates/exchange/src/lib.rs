@@ -60,6 +60,16 @@ impl Exchange {
         self.wire_bytes(flight).unwrap_or(0)
     }
 
+    /// A flight of the handshake in the stream that the transport makes packets of, in bytes: over TCP with records, and over
+    /// QUIC the messages alone, as its frames and packets depend on where datagrams end.
+    #[must_use]
+    pub fn carried(&self, flight: HandshakeFlight) -> u32 {
+        match self.transport {
+            Transport::Tcp(_) => self.sent(flight),
+            Transport::Quic(_) => self.handshake.payload(flight),
+        }
+    }
+
     /// How large a message is with its 4-byte header, to add it up: one that was not seen adds nothing.
     #[must_use]
     pub fn bytes(&self, message: Message) -> u32 {

@@ -48,7 +48,7 @@ pub(super) fn cuts(arm: &Arm, chain: Sizes<'_>, own: &Exchange, probes: &[Cell])
         let cut = Cut {
             what,
             certificate: less(|wire| wire.bytes(Message::Certificate)),
-            server_flight: less(|wire| wire.sent(HandshakeFlight::Server)),
+            server_flight: less(|wire| wire.carried(HandshakeFlight::Server)),
             flights: (probes.iter())
                 .map(|cell| flights(arm, &left, cell))
                 .collect(),
@@ -76,8 +76,8 @@ fn fewer(arm: &Arm, chain: &OwnChain, own: &Exchange, probes: &[Cell]) -> Vec<Cu
                 all => format!("without certificates {} to {all}", count + 1),
             },
             certificate: certificate - kept,
-            server_flight: (own.sent(HandshakeFlight::Server) - left.sent(HandshakeFlight::Server))
-                as usize,
+            server_flight: (own.carried(HandshakeFlight::Server)
+                - left.carried(HandshakeFlight::Server)) as usize,
             flights: (probes.iter())
                 .map(|cell| flights(arm, &left, cell))
                 .collect(),

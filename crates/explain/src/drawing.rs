@@ -6,7 +6,7 @@ use lastbyte_flights::Flight;
 use lastbyte_link::Side;
 use lastbyte_sizes::Message;
 
-use super::{Explanation, server_flights};
+use super::{Explanation, server_flights, unit};
 
 /// A flight, and what it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,7 +35,8 @@ impl Explanation {
         let Some((cell, timeline)) = self.times.get(cell) else {
             return Vec::new();
         };
-        let mut handshake = server_flights(&self.exchange, timeline, cell.hosts.mss()).into_iter();
+        let mut handshake = server_flights(&self.exchange, timeline, cell).into_iter();
+        let unit = unit(self.arm.transport);
         let mut writes = 0;
         let mut requests = 0;
         let mut last = None;
@@ -54,7 +55,7 @@ impl Explanation {
                 Side::Client => "ClientHello".to_owned(),
                 Side::Server if is_handshake => handshake
                     .next()
-                    .map_or_else(String::new, |flight| ends(&flight.messages)),
+                    .map_or_else(String::new, |flight| ends(&flight.messages, unit)),
                 Side::Server => "response".to_owned(),
             };
             let way = match flight.sender {
@@ -74,14 +75,14 @@ impl Explanation {
 }
 
 /// `ServerHello ends in segment 1, Certificate in 9`; EncryptedExtensions are small.
-fn ends(messages: &[(Message, usize)]) -> String {
+fn ends(messages: &[(Message, usize)], unit: &str) -> String {
     let told = messages
         .iter()
         .filter(|(message, _)| *message != Message::EncryptedExtensions);
     let words: Vec<String> = told
         .enumerate()
         .map(|(index, (message, segment))| match index {
-            0 => format!("{} ends in segment {segment}", message.title()),
+            0 => format!("{} ends in {unit} {segment}", message.title()),
             _ => format!("{} in {segment}", message.title()),
         })
         .collect();

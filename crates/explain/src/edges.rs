@@ -2,10 +2,12 @@
 
 use lastbyte_exchange::{Exchange, HandshakeFlight};
 use lastbyte_flights::around;
+use lastbyte_flights::quic::Hold;
 use lastbyte_sizes::{Message, framing};
 
 use super::{flights, wire};
-use lastbyte_study::{Arm, Cell};
+use lastbyte_results::quic_flights;
+use lastbyte_study::{Arm, Cell, TransportName};
 
 /// How far it is to both edges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,10 +27,12 @@ pub struct Edge {
     pub certificate: usize,
     /// Bytes from there to the arm's own.
     pub certificate_distance: usize,
-    /// Bytes of the server's messages on the wire, from ServerHello to Finished, with that.
+    /// Bytes of the server's messages on the wire, from ServerHello to Finished, with that; over QUIC without frames and packets.
     pub server_flight: usize,
     /// Bytes from there to the arm's own.
     pub server_flight_distance: usize,
+    /// What of a byte more over QUIC would wait for.
+    pub held: Option<Hold>,
 }
 
 impl Edges {
@@ -36,20 +40,29 @@ impl Edges {
         let verify = own.bytes(Message::CertificateVerify) as usize;
         let with = |certificate| wire::with(own, certificate, verify);
         let certificate = own.bytes(Message::Certificate) as usize;
+        let step = match arm.transport {
+            TransportName::Tcp => cell.hosts.mss(),
+            TransportName::Quic => cell.quic.server_datagram.into(),
+        };
         let found = around(
             certificate,
             [framing::NO_CERTIFICATES, framing::MAX_MESSAGE],
-            cell.hosts.mss(),
+            step,
             |certificate| flights(arm, &with(certificate), cell),
         );
         let edge = |largest: usize| {
-            let server_flight = with(largest).sent(HandshakeFlight::Server) as usize;
+            let server_flight = with(largest).carried(HandshakeFlight::Server) as usize;
+            let held = match arm.transport {
+                TransportName::Tcp => None,
+                TransportName::Quic => last_held(&with(largest + 1), cell),
+            };
             Edge {
                 certificate: largest,
                 certificate_distance: largest.abs_diff(certificate),
                 server_flight,
                 server_flight_distance: server_flight
-                    .abs_diff(own.sent(HandshakeFlight::Server) as usize),
+                    .abs_diff(own.carried(HandshakeFlight::Server) as usize),
+                held,
             }
         };
         Edges {
@@ -58,4 +71,13 @@ impl Edges {
             above: found.above.map(edge),
         }
     }
+}
+
+/// What the last flight of the server's waits for.
+fn last_held(exchange: &Exchange, cell: &Cell) -> Option<Hold> {
+    let flights = quic_flights(exchange, cell);
+    let [.., before, _] = &*flights else {
+        return None;
+    };
+    before.held()
 }

@@ -23,20 +23,23 @@ pub use seen::{
     SUPPOSED, USUAL_GROUP, group, initial_window, retried, supposed_rate, tickets, with_retry,
 };
 pub use suppose::{Supposition, handshake_flights, supposed, supposed_own, suppositions};
-pub(crate) use wire::without_certificates;
-pub use wire::{OwnChain, Signature, Unknown, wire, wire_of_own, wire_with};
+pub use wire::{ByChance, OwnChain, Signature, Unknown, wire, wire_of_own, wire_with};
+pub(crate) use wire::{check_over, without_certificates};
 
 use std::fmt;
 use std::time::Duration;
 
-use lastbyte_exchange::{Exchange, HandshakeFlight};
-use lastbyte_flights::{Compute, Flight, Timeline};
+use lastbyte_exchange::{Exchange, HandshakeFlight, Transport};
+use lastbyte_flights::quic::{Hold, initials};
+use lastbyte_flights::{Compute, Flight, Timeline, around};
 use lastbyte_link::{Bytes, Direction, Link, Side};
 use lastbyte_sizes::{Message, framing};
 use thiserror::Error;
 
-use lastbyte_results::{buffers_change_no_packet, expected};
-use lastbyte_study::{Arm, Cell, Congestion, IN_PIECES, Preset, ReceiveBuffer, Work};
+use lastbyte_results::{buffers_change_no_packet, expected, quic_flights};
+use lastbyte_study::{
+    Arm, Cell, Congestion, IN_PIECES, Preset, ReceiveBuffer, TransportName, Work,
+};
 use wire::Sizes;
 
 /// What arithmetic says of an arm over some networks.
@@ -69,7 +72,7 @@ pub struct Window {
     pub flights: Vec<ServerFlight>,
     /// How far it is to one flight more, and to one less.
     pub edges: Edges,
-    /// The server's flights where the signature is as long as it can be.
+    /// The server's flights where all that varies by chance is as long as it can be: its signature, and what QUIC reserves.
     pub most_flights: usize,
     /// The smallest initial window with which there is a flight less, if any up to 1000 segments saves one.
     pub larger_window: Option<LargerWindow>,
@@ -77,7 +80,7 @@ pub struct Window {
     pub saved: Vec<(Duration, Duration)>,
 }
 
-/// How far a ClientHello is from taking a segment more.
+/// How far a ClientHello is from taking a segment more; a datagram, over QUIC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HelloEdge {
     /// Segments that it takes.
@@ -97,17 +100,33 @@ impl HelloEdge {
             excess: (segments > 1).then(|| bytes - (segments - 1) * mss),
         }
     }
+
+    /// Of one in Initials of datagrams of a size.
+    fn of_initials(bytes: usize, datagram: usize) -> HelloEdge {
+        let needed = |bytes| initials(bytes, datagram);
+        let found = around(bytes, [0, framing::MAX_MESSAGE], datagram, needed);
+        HelloEdge {
+            segments: found.flights,
+            room: found.above.map_or(0, |most| most - bytes),
+            excess: (found.below)
+                .filter(|_| found.flights > 1)
+                .map(|most| bytes - most),
+        }
+    }
 }
 
 /// What a server sends of a handshake before it must wait.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerFlight {
-    /// Segments.
+    /// Segments; datagrams, over QUIC.
     pub segments: u32,
-    /// Bytes of payload.
+    /// Bytes of payload; of UDP, over QUIC.
     pub bytes: usize,
-    /// The messages that end in it, each with its segment, counted from 1 in what the server sends at once.
+    /// The messages that end in it, each with its segment, counted from 1 in what the server sends at once; over QUIC with its
+    /// datagram, counted from 1 in all that it sends.
     pub messages: Vec<(Message, usize)>,
+    /// What ends it over QUIC; none of the last.
+    pub held: Option<Hold>,
 }
 
 /// The server's messages in their order.
@@ -132,6 +151,9 @@ pub fn explain_own(arm: &Arm, own: &OwnChain, cells: &[Cell]) -> Result<Explanat
 }
 
 fn explain_sizes(arm: &Arm, chain: Sizes<'_>, cells: &[Cell]) -> Result<Explanation, Unknown> {
+    for cell in cells {
+        check_over(arm, cell)?;
+    }
     let wire = wire::wire_of(arm, chain)?;
     if wire.failed.is_some() {
         return Err(wire::one_connection(arm));
@@ -194,7 +216,8 @@ pub fn buffers_change_nothing(arm: &Arm, cell: &Cell) -> bool {
     let Work {
         upload, requests, ..
     } = cell.work();
-    let is_walked = cell.preset == Preset::Network
+    let is_walked = arm.transport == TransportName::Tcp
+        && cell.preset == Preset::Network
         && cell.population.is_none()
         && cell.page.is_none()
         && requests <= 1
@@ -231,8 +254,12 @@ fn probe(cell: &Cell) -> Cell {
     }
 }
 
-/// A message of the server with its records, and the change_cipher_spec that follows its first hello.
+/// A message of the server with its records, and the change_cipher_spec that follows its first hello. Over QUIC, which has
+/// neither, the message alone.
 pub fn message_on_wire(wire: &Exchange, message: Message) -> u32 {
+    if wire.transport.quic().is_some() {
+        return wire.bytes(message);
+    }
     let own = message.wire_bytes(wire.bytes(message) as usize);
     let has_retried = wire.sent(HandshakeFlight::HelloRetryRequest) > 0;
     match message {
@@ -252,10 +279,8 @@ fn flights(arm: &Arm, wire: &Exchange, cell: &Cell) -> usize {
 
 impl Window {
     fn new(arm: &Arm, wire: &Exchange, signature: Signature, cell: Cell, cells: &[Cell]) -> Window {
-        let certificate = wire.bytes(Message::Certificate) as usize;
-        let verify = framing::certificate_verify(signature.longest);
-        let longest = self::wire::with(wire, certificate, verify);
-        let hello = wire.sent(HandshakeFlight::ClientHello) as usize;
+        let longest = self::wire::longest(wire, signature);
+        let hello = wire.carried(HandshakeFlight::ClientHello) as usize;
         let larger_window = LargerWindow::new(arm, wire, &cell);
         let at_once = larger_window.map(|window| window.at_once);
         let saved = at_once.into_iter().flat_map(|initcwnd| {
@@ -274,8 +299,13 @@ impl Window {
         });
         Window {
             saved: saved.collect(),
-            client_hello: HelloEdge::new(hello, cell.hosts.mss()),
-            flights: server_flights(wire, &walk(arm, wire, &cell), cell.hosts.mss()),
+            client_hello: match arm.transport {
+                TransportName::Tcp => HelloEdge::new(hello, cell.hosts.mss()),
+                TransportName::Quic => {
+                    HelloEdge::of_initials(hello, cell.quic.client_datagram.into())
+                }
+            },
+            flights: server_flights(wire, &walk(arm, wire, &cell), &cell),
             edges: Edges::new(arm, wire, &cell),
             most_flights: flights(arm, &longest, &cell),
             larger_window,
@@ -319,7 +349,7 @@ impl LargerWindow {
         let verify = wire.bytes(Message::CertificateVerify) as usize;
         let certificate = wire.bytes(Message::Certificate) as usize + IN_PIECES;
         let longer = self::wire::with(wire, certificate.min(framing::MAX_MESSAGE), verify);
-        let in_pieces = if arm.server.is_foreign() {
+        let in_pieces = if arm.server.is_foreign() || arm.transport == TransportName::Quic {
             None
         } else {
             (at_once..=MOST).find(|window| saves(&longer, window))
@@ -330,10 +360,11 @@ impl LargerWindow {
         })
     }
 
-    /// `the first window is 12 segments (nginx: 13)`, as what is supposed.
-    pub fn supposed(self) -> String {
+    /// `the first window is 12 segments (nginx: 13)`, as what is supposed of an arm over a transport.
+    pub fn supposed(self, transport: TransportName) -> String {
         let nginx = self.of_nginx();
-        format!("the first window is {} segments{nginx}", self.at_once)
+        let unit = unit(transport);
+        format!("the first window is {} {unit}s{nginx}", self.at_once)
     }
 
     /// ` (nginx: 13)`, where that is another.
@@ -353,8 +384,50 @@ impl fmt::Display for LargerWindow {
     }
 }
 
+/// What a transport sends at once: `segment`, `datagram`.
+pub fn unit(transport: TransportName) -> &'static str {
+    match transport {
+        TransportName::Tcp => "segment",
+        TransportName::Quic => "datagram",
+    }
+}
+
 /// Where each message of the server ends.
-fn server_flights(wire: &Exchange, timeline: &Timeline, mss: usize) -> Vec<ServerFlight> {
+fn server_flights(wire: &Exchange, timeline: &Timeline, cell: &Cell) -> Vec<ServerFlight> {
+    match wire.transport {
+        Transport::Tcp(_) => segment_flights(wire, timeline, cell.hosts.mss()),
+        Transport::Quic(_) => datagram_flights(wire, cell),
+    }
+}
+
+fn datagram_flights(wire: &Exchange, cell: &Cell) -> Vec<ServerFlight> {
+    let mut end = 0;
+    let ends = SERVER_MESSAGES.map(|message| {
+        end += wire.bytes(message) as usize;
+        (message, end)
+    });
+    let mut sent = 0;
+    let flights = quic_flights(wire, cell).into_iter();
+    let flights = flights.map(|flight| {
+        let mut messages = Vec::new();
+        for (number, datagram) in &flight.datagrams {
+            let before = sent;
+            sent += datagram.crypto;
+            let here = ends.iter();
+            let here = here.filter(|(_, end)| (before + 1..=sent).contains(end));
+            messages.extend(here.map(|(message, _)| (*message, *number)));
+        }
+        ServerFlight {
+            segments: u32::try_from(flight.datagrams.len()).unwrap_or(u32::MAX),
+            bytes: flight.bytes(),
+            messages,
+            held: flight.held(),
+        }
+    });
+    flights.collect()
+}
+
+fn segment_flights(wire: &Exchange, timeline: &Timeline, mss: usize) -> Vec<ServerFlight> {
     let mut ends = Vec::new();
     let retry = wire.sent(HandshakeFlight::HelloRetryRequest) as usize;
     if retry > 0 {
@@ -381,6 +454,7 @@ fn server_flights(wire: &Exchange, timeline: &Timeline, mss: usize) -> Vec<Serve
             messages: here
                 .map(|(message, _, segment)| (*message, *segment))
                 .collect(),
+            held: None,
         }
     });
     flights.collect()

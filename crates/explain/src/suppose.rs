@@ -70,7 +70,7 @@ fn comes_to(what: String, arm: &Arm, on_wire: &Exchange, cells: &[Cell]) -> Supp
     Supposition {
         what,
         certificate: on_wire.bytes(Message::Certificate) as usize,
-        server_flight: on_wire.sent(HandshakeFlight::Server) as usize,
+        server_flight: on_wire.carried(HandshakeFlight::Server) as usize,
         flights: flights_in(arm, on_wire, cells),
         arm: arm.clone(),
     }

@@ -212,7 +212,7 @@ fn a_window_for_a_server_that_writes_in_pieces_has_room_for_them() {
     };
     assert_eq!(window.to_string(), "12 (nginx: 13)");
     assert_eq!(
-        window.supposed(),
+        window.supposed(TransportName::Tcp),
         "the first window is 12 segments (nginx: 13)"
     );
 }

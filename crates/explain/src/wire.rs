@@ -2,16 +2,18 @@
 
 use std::collections::BTreeSet;
 
-use lastbyte_exchange::{Exchange, FailedAttempt, Handshake, HandshakeFlight, Negotiated};
+use lastbyte_exchange::{
+    Exchange, FailedAttempt, Handshake, HandshakeFlight, Negotiated, Quic, Transport,
+};
 use lastbyte_sizes::framing::{
     self, CHANGE_CIPHER_SPEC, ENCRYPTED_EXTENSIONS, RECORD_HEADER, certificate_verify, finished,
     hello_retry_request, server_hello,
 };
 use lastbyte_sizes::profile::SERVER_NAME;
-use lastbyte_sizes::{ChainSpec, Group, KeyAlgorithm, Message, Resumption, StackName};
+use lastbyte_sizes::{ChainSpec, Group, KeyAlgorithm, Message, Resumption, StackName, quic};
 use thiserror::Error;
 
-use lastbyte_study::{Arm, ArmChain, Flush, Lengths, OnWire, TransportName};
+use lastbyte_study::{Arm, ArmChain, Cell, Flush, Lengths, OnWire, TransportName};
 
 /// Arithmetic alone does not know what an arm puts on the wire.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -104,15 +106,20 @@ fn handshakes(arm: &Arm, chain: Sizes<'_>) -> Result<Vec<OnWire>, Unknown> {
 fn handshake(arm: &Arm, chain: Sizes<'_>, delivered: &OnWire) -> Result<Exchange, Unknown> {
     let certificate = delivered.certificate;
     check(arm, certificate)?;
-    let retries = !arm.key_shares.contains(&arm.group);
+    let retries = has_retry(arm);
+    let own = OfTransport::of(arm.transport);
     let server = [
         (
             Message::ServerHello,
-            server_hello(arm.group.server_share_bytes()) + delivered.server_hello,
+            server_hello(arm.group.server_share_bytes()) + delivered.server_hello - own.session_id,
         ),
         (
             Message::EncryptedExtensions,
-            chain.encrypted_extensions() + delivered.encrypted_extensions,
+            match arm.transport {
+                TransportName::Tcp => chain.encrypted_extensions(),
+                // Whatever was seen of a server's own was seen over TCP.
+                TransportName::Quic => ENCRYPTED_EXTENSIONS + own.encrypted_extensions,
+            } + delivered.encrypted_extensions,
         ),
         (Message::Certificate, certificate),
         (
@@ -137,6 +144,24 @@ fn handshake(arm: &Arm, chain: Sizes<'_>, delivered: &OnWire) -> Result<Exchange
     let messages = both.into_iter().chain(server);
     for (message, bytes) in messages.chain(retry.into_iter().filter(|_| retries)) {
         handshake.messages.set(message, Some(number(bytes)));
+    }
+    let negotiated = Negotiated {
+        group: Some(arm.group.code_point()),
+        cipher_suite: Some(CIPHER_SUITE),
+        signature: chain.scheme(),
+        certificates: Some(number(delivered.certificates)),
+        signal: delivered.signal,
+        hello_digest: delivered.hello_digest,
+        ..Negotiated::default()
+    };
+    if arm.transport == TransportName::Quic {
+        // How its flights are on the wire is for datagrams to decide.
+        return Ok(Exchange {
+            transport: Transport::Quic(Quic::default()),
+            handshake,
+            negotiated,
+            ..Exchange::default()
+        });
     }
     let records = |flight| handshake.in_own_records(flight);
     // Each end sends one change_cipher_spec, as early as it can.
@@ -178,23 +203,37 @@ fn handshake(arm: &Arm, chain: Sizes<'_>, delivered: &OnWire) -> Result<Exchange
     handshake.server_writes = seen.handshake.server_writes;
     Ok(Exchange {
         handshake,
-        negotiated: Negotiated {
-            group: Some(arm.group.code_point()),
-            cipher_suite: Some(CIPHER_SUITE),
-            signature: chain.scheme(),
-            certificates: Some(number(delivered.certificates)),
-            signal: delivered.signal,
-            hello_digest: delivered.hello_digest,
-            ..Negotiated::default()
-        },
+        negotiated,
         tickets: seen.tickets,
         response: seen.response,
         ..Exchange::default()
     })
 }
 
-/// What an arm puts on the wire with a Certificate message of so many bytes, whatever chain would have that, and a
-/// CertificateVerify of so many, or the likeliest.
+/// How long a connection's messages are whose length varies by chance, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ByChance {
+    /// The CertificateVerify.
+    pub verify: u32,
+    /// Over QUIC, the ClientHello and the EncryptedExtensions.
+    pub reserved: Option<[u32; 2]>,
+}
+
+impl ByChance {
+    const RESERVED: [Message; 2] = [Message::ClientHello, Message::EncryptedExtensions];
+
+    /// Those of a connection.
+    pub fn of(exchange: &Exchange) -> ByChance {
+        let reserved = || ByChance::RESERVED.map(|message| exchange.bytes(message));
+        ByChance {
+            verify: exchange.bytes(Message::CertificateVerify),
+            reserved: exchange.transport.quic().map(|_| reserved()),
+        }
+    }
+}
+
+/// What an arm puts on the wire with a Certificate message of so many bytes, whatever chain would have that, and what varies by
+/// chance of these lengths, or of the likeliest.
 ///
 /// # Errors
 ///
@@ -202,12 +241,17 @@ fn handshake(arm: &Arm, chain: Sizes<'_>, delivered: &OnWire) -> Result<Exchange
 pub fn wire_with(
     arm: &Arm,
     certificate: usize,
-    verify: Option<usize>,
+    by_chance: Option<ByChance>,
 ) -> Result<Exchange, Unknown> {
     check(arm, certificate)?;
     let own = wire(arm)?;
-    let likeliest = own.bytes(Message::CertificateVerify) as usize;
-    Ok(with(&own, certificate, verify.unwrap_or(likeliest)))
+    let ByChance { verify, reserved } = by_chance.unwrap_or(ByChance::of(&own));
+    let own = with(&own, certificate, verify as usize);
+    let reserved = ByChance::RESERVED
+        .into_iter()
+        .zip(reserved.into_iter().flatten());
+    let reserved = reserved.map(|(message, bytes)| (message, Some(bytes as usize)));
+    Ok(with_messages(&own, reserved))
 }
 
 /// The same with so many bytes of Certificate and CertificateVerify.
@@ -217,6 +261,34 @@ pub(super) fn with(exchange: &Exchange, certificate: usize, verify: usize) -> Ex
         (Message::CertificateVerify, Some(verify)),
     ];
     with_messages(exchange, sizes)
+}
+
+/// The same with all that varies by chance as long as it can be.
+pub(super) fn longest(exchange: &Exchange, signature: Signature) -> Exchange {
+    let verify = certificate_verify(signature.longest);
+    let certificate = exchange.bytes(Message::Certificate) as usize;
+    let longest = with(exchange, certificate, verify);
+    if exchange.transport.quic().is_none() {
+        return longest;
+    }
+    let (_, more) = quic::RESERVED;
+    let reserved = ByChance::RESERVED;
+    let reserved = reserved.map(|message| (message, Some(exchange.bytes(message) as usize + more)));
+    with_messages(&longest, reserved)
+}
+
+/// Whether arithmetic has an arm in a cell, which it has over TCP.
+pub(crate) fn check_over(arm: &Arm, cell: &Cell) -> Result<(), Unknown> {
+    match arm.transport {
+        TransportName::Tcp => Ok(()),
+        TransportName::Quic => (cell.check_quic()).map_err(|problem| {
+            unknown(
+                arm,
+                &problem.to_string(),
+                "or take the arm over TCP".to_owned(),
+            )
+        }),
+    }
 }
 
 /// The handshake without its certificates, near to what a resumed one is: hellos that name a session are some hundred bytes
@@ -229,7 +301,7 @@ pub(crate) fn without_certificates(exchange: &Exchange) -> Exchange {
     with_messages(exchange, sizes)
 }
 
-/// The same with other sizes of messages of the server's, each in records of its own; none where it does not send one.
+/// The same with other sizes of messages, each in records of its own; none where it is not sent.
 fn with_messages(
     exchange: &Exchange,
     sizes: impl IntoIterator<Item = (Message, Option<usize>)>,
@@ -239,14 +311,23 @@ fn with_messages(
         number(bytes.map_or(0, |bytes| message.wire_bytes(bytes)))
     };
     for (message, bytes) in sizes {
+        let Some(of) = flight_of(message) else {
+            continue;
+        };
         let before = exchange.handshake.messages.get(message);
         let before = records(message, before.map(|bytes| bytes as usize));
-        let flight = exchange.sent(HandshakeFlight::Server) + records(message, bytes);
+        let flight = exchange.wire_bytes(of);
+        let flight = flight.map(|flight| (flight + records(message, bytes)).saturating_sub(before));
         let handshake = &mut exchange.handshake;
         handshake.messages.set(message, bytes.map(number));
-        handshake.see(HandshakeFlight::Server, Some(flight.saturating_sub(before)));
+        handshake.see(of, flight);
     }
     exchange
+}
+
+fn flight_of(message: Message) -> Option<HandshakeFlight> {
+    let mut all = HandshakeFlight::ALL.into_iter();
+    all.find(|flight| flight.messages().contains(&message))
 }
 
 /// Bytes of the Certificate message.
@@ -277,8 +358,8 @@ fn check(arm: &Arm, certificate: usize) -> Result<(), Unknown> {
         .into_iter()
         .find(|stack| *stack != StackName::OpenSsl);
     let what = match arm {
-        _ if arm.transport == TransportName::Quic => {
-            "what QUIC puts on the wire is no arithmetic yet".to_owned()
+        _ if arm.transport == TransportName::Quic && has_retry(arm) => {
+            "a HelloRetryRequest over QUIC is not walked through".to_owned()
         }
         _ if let Some(stack) = other => {
             format!("the sizes of {stack}'s messages are no arithmetic")
@@ -332,6 +413,33 @@ fn unknown(arm: &Arm, what: &str, hint: String) -> Unknown {
     }
 }
 
+/// Whether its client has no share for the group that its server takes.
+fn has_retry(arm: &Arm) -> bool {
+    !arm.key_shares.contains(&arm.group)
+}
+
+/// What messages have more and less over another transport than TCP, in bytes.
+#[derive(Clone, Copy, Default)]
+struct OfTransport {
+    /// What both hellos don't have.
+    session_id: usize,
+    client_hello: usize,
+    encrypted_extensions: usize,
+}
+
+impl OfTransport {
+    fn of(transport: TransportName) -> OfTransport {
+        match transport {
+            TransportName::Tcp => OfTransport::default(),
+            TransportName::Quic => OfTransport {
+                session_id: quic::SESSION_ID,
+                client_hello: quic::CLIENT_EXTENSIONS,
+                encrypted_extensions: quic::SERVER_EXTENSIONS,
+            },
+        }
+    }
+}
+
 /// An OpenSSL client's hello for the chain's name, with shares for these groups.
 fn client_hello(arm: &Arm, chain: Sizes<'_>, shares: &[Group]) -> usize {
     /// Without any name, group, key share, and signature that OpenSSL has no TLS for.
@@ -348,7 +456,10 @@ fn client_hello(arm: &Arm, chain: Sizes<'_>, shares: &[Group]) -> usize {
     let shares = shares
         .iter()
         .map(|group| CODE_POINT + LENGTH + group.client_share_bytes());
-    REST + chain.server_name_bytes()
+    let own = OfTransport::of(arm.transport);
+    REST - own.session_id
+        + own.client_hello
+        + chain.server_name_bytes()
         + supported.len() * CODE_POINT
         + shares.sum::<usize>()
         + if has_curve { POINT_FORMATS } else { 0 }

@@ -82,19 +82,21 @@ fn stream(length: usize) -> usize {
     2 + varint(length) + length
 }
 
-/// How many Initials a ClientHello takes.
-fn initials(hello: usize, datagram: usize) -> usize {
-    let (mut offset, mut count) = (0, 0);
-    while offset < hello {
+/// How many Initials a ClientHello takes, in datagrams of a size.
+#[must_use]
+pub fn initials(hello: usize, datagram: usize) -> usize {
+    of_hello(hello, datagram).count()
+}
+
+/// What of a ClientHello is in each of its Initials.
+fn of_hello(hello: usize, datagram: usize) -> impl Iterator<Item = usize> {
+    let mut offset = 0;
+    std::iter::from_fn(move || {
         let besides = LONG_HEADER + NO_TOKEN + TAG;
         let taken = fits(datagram, besides, offset, hello - offset);
-        if taken == 0 {
-            break;
-        }
         offset += taken;
-        count += 1;
-    }
-    count
+        (taken > 0).then_some(taken)
+    })
 }
 
 /// A datagram of a handshake.
@@ -106,6 +108,64 @@ pub struct Datagram {
     pub sent: Duration,
     /// Its UDP payload, in bytes.
     pub bytes: usize,
+    /// Bytes of TLS's messages in it.
+    pub crypto: usize,
+    /// What the server's next one waits for, although there is more to send.
+    pub held: Option<Hold>,
+}
+
+/// Why a server does not send what it has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hold {
+    /// It has sent three times what it has received, and does not know yet that the client's address is true (RFC 9000,
+    /// 8.1).
+    Credit,
+    /// As much is in flight as its congestion window holds.
+    Window,
+    /// The pacer spreads what is to leave.
+    Pacer,
+}
+
+impl Hold {
+    /// What programs and people call it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Hold::Credit => "credit",
+            Hold::Window => "window",
+            Hold::Pacer => "pacer",
+        }
+    }
+}
+
+/// What a server sends of a handshake before it waits for the client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerFlight {
+    /// Its datagrams that have something of TLS's messages, each with its number among all of the server's, from 1.
+    pub datagrams: Vec<(usize, Datagram)>,
+}
+
+impl ServerFlight {
+    /// What ended it; none of the last.
+    #[must_use]
+    pub fn held(&self) -> Option<Hold> {
+        let (_, last) = self.datagrams.last()?;
+        last.held
+    }
+
+    /// Its UDP payload, in bytes.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.datagrams.iter().map(|(_, sent)| sent.bytes).sum()
+    }
+
+    fn goes_on(&self, with: &Datagram, path: &Path) -> bool {
+        let ends = [self.datagrams.first(), self.datagrams.last()];
+        let [Some((_, first)), Some((_, last))] = ends else {
+            return false;
+        };
+        !with.begins_flight(first.sent, last, path)
+    }
 }
 
 /// Bytes of the messages that a handshake consists of.
@@ -119,6 +179,21 @@ pub struct Messages {
     pub rest: usize,
     /// The client's last ones.
     pub finish: usize,
+}
+
+impl Messages {
+    /// Those of an exchange.
+    #[must_use]
+    pub fn of(exchange: &Exchange) -> Messages {
+        let payload = |flight| exchange.handshake.payload(flight) as usize;
+        let server_hello = exchange.bytes(Message::ServerHello) as usize;
+        Messages {
+            client_hello: exchange.bytes(Message::ClientHello) as usize,
+            server_hello,
+            rest: payload(HandshakeFlight::Server).saturating_sub(server_hello),
+            finish: payload(HandshakeFlight::ClientFinish),
+        }
+    }
 }
 
 /// A handshake over QUIC.
@@ -248,15 +323,11 @@ impl<'p> Ends<'p> {
 
     fn walk(mut self) -> Walk {
         let size = self.path.quic.client_datagram;
-        let count = initials(self.messages.client_hello, size);
-        for number in 1..=count {
-            self.send(
-                Client,
-                size,
-                Carried::Hello {
-                    is_last: number == count,
-                },
-            );
+        let hello = self.messages.client_hello;
+        let mut left = hello;
+        for crypto in of_hello(hello, size) {
+            left -= crypto;
+            self.send(Client, size, crypto, Carried::Hello { is_last: left == 0 });
         }
         while self.client_rest < self.messages.rest {
             let arrival = self.under_way.peek().map(|Reverse(next)| next.at);
@@ -283,12 +354,14 @@ impl<'p> Ends<'p> {
         }
     }
 
-    fn send(&mut self, sender: Side, bytes: usize, carries: Carried) {
+    fn send(&mut self, sender: Side, bytes: usize, crypto: usize, carries: Carried) {
         let number = self.datagrams.len();
         self.datagrams.push(Datagram {
             sender,
             sent: self.now.since(Time(0)),
             bytes,
+            crypto,
+            held: None,
         });
         if let Fate::Arrives(at) = send(&mut self.pipes, self.now, sender, bytes) {
             self.under_way.push(Reverse(Arrival {
@@ -359,6 +432,7 @@ impl<'p> Ends<'p> {
         self.send(
             Client,
             bytes,
+            0,
             Carried::Acks {
                 bytes,
                 initial,
@@ -397,6 +471,15 @@ impl<'p> Ends<'p> {
         );
     }
 
+    /// Notes why the server sends no more after its last datagram: what came first, but for the pacer, which ends no flight.
+    fn hold(&mut self, hold: Hold) {
+        let mut sent = self.datagrams.iter_mut().rev();
+        let last = sent.find(|datagram| datagram.sender == Server);
+        if let Some(last) = last.filter(|last| !last.waits()) {
+            last.held = Some(hold);
+        }
+    }
+
     /// Has the server send what it may.
     fn transmit(&mut self) {
         let size = self.path.quic.server_datagram;
@@ -410,6 +493,9 @@ impl<'p> Ends<'p> {
             }
             if !self.is_validated && self.sent >= 3 * self.received {
                 self.is_limited = true;
+                if has_initial || has_rest {
+                    self.hold(Hold::Credit);
+                }
                 return;
             }
             if has_initial || has_rest || has_ids {
@@ -417,6 +503,9 @@ impl<'p> Ends<'p> {
                     self.is_limited = false;
                     // An acknowledgement alone may leave.
                     if !self.has_to_acknowledge {
+                        if has_initial || has_rest {
+                            self.hold(Hold::Window);
+                        }
                         return;
                     }
                 } else {
@@ -424,6 +513,9 @@ impl<'p> Ends<'p> {
                     if let Some(until) = self.pacer.hold(self.now, size, self.window, rtt) {
                         self.is_limited = false;
                         self.paced_until = Some(until);
+                        if has_initial || has_rest {
+                            self.hold(Hold::Pacer);
+                        }
                         return;
                     }
                 }
@@ -500,6 +592,7 @@ impl<'p> Ends<'p> {
         self.send(
             Server,
             bytes,
+            hello + rest,
             Carried::Server {
                 hello,
                 handshake,
@@ -583,15 +676,7 @@ fn capacity(size: u64, window: u64, rtt: Duration) -> u64 {
 /// When what happens on a connection over QUIC: as [`timeline`](crate::timeline) of one over TCP.
 #[must_use]
 pub fn timeline(exchange: &Exchange, path: &Path) -> Timeline {
-    let bytes = |message| exchange.bytes(message) as usize;
-    let payload = |flight| exchange.handshake.payload(flight) as usize;
-    let server_hello = bytes(Message::ServerHello);
-    let messages = Messages {
-        client_hello: bytes(Message::ClientHello),
-        server_hello,
-        rest: payload(HandshakeFlight::Server).saturating_sub(server_hello),
-        finish: payload(HandshakeFlight::ClientFinish),
-    };
+    let messages = Messages::of(exchange);
     let mut walked = walk(messages, path);
     let compute = &path.compute;
     let answered = compute.client_hello + compute.server_flight;
@@ -602,8 +687,8 @@ pub fn timeline(exchange: &Exchange, path: &Path) -> Timeline {
         .map_or(0, |response| response.payload);
     let first = requests.and_then(|requests| requests.first.as_ref());
     let request = first.map_or(0, |request| request.payload);
-    let (of_request, asked) = walked.request(messages, request, path);
-    let (of_response, answer) = walked.response(asked, response, path);
+    let (of_request, request_bytes, asked) = walked.request(messages, request, path);
+    let (of_response, response_bytes, answer) = walked.response(asked, response, path);
     let handshake = walked.handshake + answered + compute.client_finish;
     let besides = answered + compute.client_finish;
     let ttfb = (response > 0).then(|| answer + besides + compute.response);
@@ -629,12 +714,25 @@ pub fn timeline(exchange: &Exchange, path: &Path) -> Timeline {
         None if of_request > 1 => Some(handshake),
         None => Some(ttfb.unwrap_or(handshake)),
     };
+    let mut flights = flights(&walked, path, answered);
+    let later = |sender, start, segments: usize, bytes| Flight {
+        sender,
+        start,
+        segments: u32::try_from(segments).unwrap_or(u32::MAX),
+        bytes,
+        cwnd: path.server_initcwnd,
+    };
+    flights.push(later(Client, handshake, of_request, request_bytes));
+    if response > 0 && of_response <= 1 {
+        let start = asked + besides + compute.response;
+        flights.push(later(Server, start, of_response, response_bytes));
+    }
     Timeline {
         connect: None,
         handshake,
         ttfb,
         ttlb,
-        flights: flights(&walked, path, answered),
+        flights,
         limit: until.map(|until| Limit {
             until,
             reason: Reason::Paced,
@@ -643,8 +741,32 @@ pub fn timeline(exchange: &Exchange, path: &Path) -> Timeline {
 }
 
 impl Walk {
-    /// How many datagrams a request takes with the client's last messages, and when the last of them is there.
-    fn request(&mut self, messages: Messages, request: usize, path: &Path) -> (usize, Duration) {
+    /// What the server sends before it waits for the client, flight by flight: those of [`timeline`].
+    #[must_use]
+    pub fn server_flights(&self, path: &Path) -> Vec<ServerFlight> {
+        let mut flights: Vec<ServerFlight> = Vec::new();
+        let sent = self.datagrams.iter();
+        let numbered = (1..).zip(sent.filter(|datagram| datagram.sender == Server));
+        for (number, datagram) in numbered.filter(|(_, datagram)| datagram.crypto > 0) {
+            match flights.last_mut() {
+                Some(flight) if flight.goes_on(datagram, path) => {
+                    flight.datagrams.push((number, *datagram));
+                }
+                _ => flights.push(ServerFlight {
+                    datagrams: vec![(number, *datagram)],
+                }),
+            }
+        }
+        flights
+    }
+
+    /// How many datagrams a request takes with the client's last messages, their bytes, and when the last of them is there.
+    fn request(
+        &mut self,
+        messages: Messages,
+        request: usize,
+        path: &Path,
+    ) -> (usize, usize, Duration) {
         let size = path.quic.client_datagram;
         let finish = LONG_HEADER + ack(0) + crypto(0, messages.finish) + TAG;
         let request = if request > 0 { stream(request) } else { 0 };
@@ -652,16 +774,23 @@ impl Walk {
         let all = finish + SHORT_HEADER + ids + request + TAG;
         (
             all.div_ceil(size),
+            all,
             self.arrive(Client, self.handshake, all, size),
         )
     }
 
     /// The same of a response that leaves at that moment.
-    fn response(&mut self, start: Duration, response: usize, path: &Path) -> (usize, Duration) {
+    fn response(
+        &mut self,
+        start: Duration,
+        response: usize,
+        path: &Path,
+    ) -> (usize, usize, Duration) {
         let size = path.quic.server_datagram;
         let all = SHORT_HEADER + DONE + stream(response) + TAG;
         (
             all.div_ceil(size),
+            all,
             self.arrive(Server, start, all.min(size), size),
         )
     }
@@ -682,40 +811,47 @@ impl Walk {
     }
 }
 
-/// What each end sends before it waits for the other, acknowledgements aside. One flight of the server's is apart from the one
-/// before by half of a round trip at least.
-fn flights(walked: &Walk, path: &Path, answered: Duration) -> Vec<Flight> {
-    let gap = path.link.rtt() / 2;
-    let mut flights: Vec<Flight> = Vec::new();
-    for datagram in &walked.datagrams {
-        let is_first_of_client = datagram.sent.is_zero();
-        let is_ack = match datagram.sender {
-            Client => !is_first_of_client,
-            Server => datagram.bytes <= LONG_HEADER + NO_TOKEN + ack(0) + TAG,
-        };
-        if is_ack {
-            continue;
-        }
-        let late = match datagram.sender {
-            Client => path.compute.client_hello,
-            Server => answered,
-        };
-        let start = datagram.sent + late;
-        match flights.last_mut() {
-            Some(flight) if flight.sender == datagram.sender && start - flight.start < gap => {
-                flight.segments += 1;
-                flight.bytes += datagram.bytes;
-            }
-            _ => flights.push(Flight {
-                sender: datagram.sender,
-                start,
-                segments: 1,
-                bytes: datagram.bytes,
-                cwnd: path.server_initcwnd,
-            }),
-        }
+impl Datagram {
+    /// Whether the next one waits for the client.
+    fn waits(&self) -> bool {
+        matches!(self.held, Some(Hold::Credit | Hold::Window))
     }
-    flights
+
+    /// Whether the server waited for the client before it, by half of a round trip at least: acknowledgements that come one by
+    /// one let one datagram go each. `last` is the one before.
+    fn begins_flight(&self, start: Duration, last: &Datagram, path: &Path) -> bool {
+        last.waits() && self.sent - start >= path.link.rtt() / 2
+    }
+}
+
+/// What each end sends before it waits for the other, acknowledgements aside.
+fn flights(walked: &Walk, path: &Path, answered: Duration) -> Vec<Flight> {
+    let flight = |sender, sent: Duration, late, datagrams: usize, bytes| Flight {
+        sender,
+        start: sent + late,
+        segments: u32::try_from(datagrams).unwrap_or(u32::MAX),
+        bytes,
+        cwnd: path.server_initcwnd,
+    };
+    let hellos = walked.datagrams.iter();
+    let hellos = hellos.filter(|sent| sent.sender == Client && sent.crypto > 0);
+    let (count, bytes) = hellos.fold((0, 0), |(count, bytes), hello| {
+        (count + 1, bytes + hello.bytes)
+    });
+    let hello = flight(
+        Client,
+        Duration::ZERO,
+        path.compute.client_hello,
+        count,
+        bytes,
+    );
+    let server = walked.server_flights(path).into_iter();
+    let server = server.filter_map(|sent| {
+        let (_, first) = sent.datagrams.first()?;
+        let (count, bytes) = (sent.datagrams.len(), sent.bytes());
+        Some(flight(Server, first.sent, answered, count, bytes))
+    });
+    std::iter::once(hello).chain(server).collect()
 }
 
 #[cfg(test)]

@@ -29,7 +29,7 @@ fn windows(arm: &Arm, own: &[usize], cells: &[Cell]) -> Option<(String, String)>
         })
         .collect();
     let then = change(own, &handshake_flights(arm, &larger)?, cells)?;
-    Some((window.supposed(), then))
+    Some((window.supposed(arm.transport), then))
 }
 
 /// The same of what is known: `own` is the arm's flights, for each of the cells.

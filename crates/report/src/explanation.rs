@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use lastbyte_exchange::HandshakeFlight;
 use lastbyte_flights::Reason;
+use lastbyte_flights::quic::Hold;
 use lastbyte_link::counted;
-use lastbyte_sizes::Message;
+use lastbyte_sizes::{Message, quic};
 use serde_json::{Value, json};
 
 use super::assumed;
@@ -19,7 +20,7 @@ use lastbyte_explain::{
     Edge, Explanation, HelloEdge, SERVER_MESSAGES, Signature, Window, message_on_wire,
 };
 use lastbyte_results::number::milliseconds;
-use lastbyte_study::{ArmChain, Cell, distinctions};
+use lastbyte_study::{ArmChain, Cell, TransportName, distinctions};
 
 /// What arithmetic says, for people.
 pub fn explanation(explained: &[Explanation], screen: Screen) -> String {
@@ -31,12 +32,21 @@ pub fn explanation(explained: &[Explanation], screen: Screen) -> String {
     } else {
         "`lastbyte compare` measures the same."
     };
-    let note = screen.wrap(&format!("{NOTE} {measured}"), 0);
-    format!("{}\n{note}\n", arms.join("\n"))
+    let has = |transport| {
+        let mut arms = explained.iter();
+        arms.any(|explained| explained.arm.transport == transport)
+    };
+    let what = match (has(TransportName::Tcp), has(TransportName::Quic)) {
+        (true, true) => "TCP's slow start, and QUIC's credit, window and pacer as quinn has them,",
+        (false, true) => "QUIC's credit, window and pacer, as quinn has them,",
+        (_, false) => "TCP's slow start",
+    };
+    let note = format!(
+        "By arithmetic: {what} over a network that loses nothing, with ends that compute in no time. Sizes are those of \
+         OpenSSL. {measured}"
+    );
+    format!("{}\n{}\n", arms.join("\n"), screen.wrap(&note, 0))
 }
-
-const NOTE: &str = "By arithmetic: TCP's slow start over a network that loses nothing, with ends that compute in no \
-     time. Sizes are those of OpenSSL.";
 
 fn arm(explained: &Explanation, screen: Screen) -> String {
     let name = screen.paint(Role::Heading, &explained.arm.name);
@@ -133,31 +143,38 @@ fn window_names(explained: &Explanation) -> Vec<String> {
 /// How large each message is, and where it ends.
 fn messages(explained: &Explanation, windows: &[String]) -> Vec<Line> {
     let wire = &explained.exchange;
+    let is_quic = explained.arm.transport == TransportName::Quic;
     let line = |message: Message, on_wire: u32| {
         let bytes = wire.bytes(message);
         let span = match message {
             Message::CertificateVerify => format!("{bytes}{}", spread(explained.signature)),
+            Message::ClientHello | Message::EncryptedExtensions if is_quic => {
+                let (less, more) = quic::RESERVED;
+                format!("{bytes} -{less} +{more}")
+            }
             _ => bytes.to_string(),
         };
         let places = explained.windows.iter();
-        let places = places.map(|window| place(window, message, on_wire));
+        let places = places.map(|window| place(explained.arm.transport, window, message, on_wire));
         let (mut segments, flights): (Vec<usize>, Vec<String>) = places.unzip();
         segments.dedup();
         let segments: Vec<String> = segments.iter().map(usize::to_string).collect();
-        let cells = [span, on_wire.to_string(), segments.join("/")];
+        let on_wire = (!is_quic).then(|| on_wire.to_string());
+        let cells = [Some(span), on_wire, Some(segments.join("/"))];
+        let cells = cells.into_iter().flatten();
         let flights = flights.into_iter().filter(|flight| !flight.is_empty());
-        let cells = cells.into_iter().chain(flights);
+        let cells = cells.chain(flights);
         (bytes > 0).then(|| row(message.title(), cells))
     };
-    let mut lines = vec![title(
-        "message, bytes",
-        &["alone", "on the wire", "ends in segment"],
-        windows,
-    )];
+    let columns: &[&str] = match explained.arm.transport {
+        TransportName::Tcp => &["alone", "on the wire", "ends in segment"],
+        TransportName::Quic => &["alone", "ends in datagram"],
+    };
+    let mut lines = vec![title("message, bytes", columns, windows)];
     let before = [
         (
             Message::ClientHello,
-            wire.sent(HandshakeFlight::ClientHello),
+            wire.carried(HandshakeFlight::ClientHello),
         ),
         (
             Message::HelloRetryRequest,
@@ -171,7 +188,7 @@ fn messages(explained: &Explanation, windows: &[String]) -> Vec<Line> {
     let server = SERVER_MESSAGES.map(|message| (message, message_on_wire(wire, message)));
     let after = (
         Message::ClientFinished,
-        wire.sent(HandshakeFlight::ClientFinish),
+        wire.carried(HandshakeFlight::ClientFinish),
     );
     let all = before.into_iter().chain(server).chain([after]);
     lines.extend(all.filter_map(|(message, on_wire)| line(message, on_wire)));
@@ -179,15 +196,25 @@ fn messages(explained: &Explanation, windows: &[String]) -> Vec<Line> {
 }
 
 /// The segment that a message ends in, counted from 1 in what leaves with it, and its flight, if it is the server's.
-fn place(window: &Window, message: Message, on_wire: u32) -> (usize, String) {
+fn place(
+    transport: TransportName,
+    window: &Window,
+    message: Message,
+    on_wire: u32,
+) -> (usize, String) {
     let mut flights = (1..).zip(&window.flights);
     let found = flights.find_map(|(number, flight)| {
         let mut messages = flight.messages.iter();
         let (_, segment) = messages.find(|(ended, _)| *ended == message)?;
         Some((*segment, format!("flight {number}")))
     });
-    let mss = window.cell.hosts.mss();
-    found.unwrap_or_else(|| ((on_wire as usize).div_ceil(mss), String::new()))
+    let here = match (transport, message) {
+        (TransportName::Quic, Message::ClientHello) => window.client_hello.segments,
+        // The client's last ones are no more than one datagram holds.
+        (TransportName::Quic, _) => 1,
+        (TransportName::Tcp, _) => (on_wire as usize).div_ceil(window.cell.hosts.mss()),
+    };
+    found.unwrap_or_else(|| (here, String::new()))
 }
 
 /// How much shorter and longer signatures are than they most often are; nothing of those that have one length.
@@ -217,7 +244,15 @@ fn edges(explained: &Explanation, windows: &[String]) -> Vec<Line> {
     let certificate = |edge: Option<Edge>, sign| {
         edge.map_or_else(
             || "-".to_owned(),
-            |edge| format!("{} ({sign}{})", edge.certificate, edge.certificate_distance),
+            |edge| {
+                let held = edge
+                    .held
+                    .map_or_else(String::new, |held| format!(", {}", held.name()));
+                format!(
+                    "{} ({sign}{}{held})",
+                    edge.certificate, edge.certificate_distance
+                )
+            },
         )
     };
     let on_wire = |edge: Option<Edge>, sign| {
@@ -242,21 +277,31 @@ fn edges(explained: &Explanation, windows: &[String]) -> Vec<Line> {
             None => format!("{segments} (+{room})"),
         }
     };
+    let sent = |flight| explained.exchange.carried(flight).to_string();
+    let Words {
+        bytes,
+        hellos,
+        all,
+        by_chance,
+    } = Words::of(explained.arm.transport);
     let mut lines = vec![
         title("client, ClientHello", &[], windows),
-        of("bytes on the wire", &|_| {
-            explained
-                .exchange
-                .sent(HandshakeFlight::ClientHello)
-                .to_string()
-        }),
-        of("segments, and bytes to the next edge", &hello),
+        of(bytes, &|_| sent(HandshakeFlight::ClientHello)),
+        of(hellos, &hello),
         title("server, ServerHello to Finished", &[], windows),
-        of("bytes on the wire", &|_| {
-            explained.exchange.sent(HandshakeFlight::Server).to_string()
-        }),
+        of(bytes, &|_| sent(HandshakeFlight::Server)),
         of("flights", &|window| window.edges.flights.to_string()),
     ];
+    if explained.arm.transport == TransportName::Quic {
+        lines.insert(
+            3,
+            of("credit that they give, bytes", &|window| {
+                let datagram = usize::from(window.cell.quic.client_datagram);
+                (3 * window.client_hello.segments * datagram).to_string()
+            }),
+        );
+        lines.push(of("datagrams of each, and what ends it", &datagrams));
+    }
     let differs = |window: &Window| window.most_flights != window.edges.flights;
     if explained.windows.iter().any(differs) {
         let more = explained
@@ -264,6 +309,7 @@ fn edges(explained: &Explanation, windows: &[String]) -> Vec<Line> {
             .longest
             .saturating_sub(explained.signature.bytes);
         let label = match more {
+            _ if by_chance => "flights, if all is as long as it can be".to_owned(),
             1 => "flights, if the signature is a byte longer".to_owned(),
             _ => format!("flights, if the signature is {more} bytes longer"),
         };
@@ -274,9 +320,7 @@ fn edges(explained: &Explanation, windows: &[String]) -> Vec<Line> {
             "no flight more, if the Certificate has at most",
             &|window| certificate(window.edges.above, '+'),
         ),
-        of("  and all of it, on the wire", &|window| {
-            on_wire(window.edges.above, '+')
-        }),
+        of(all, &|window| on_wire(window.edges.above, '+')),
     ]);
     let below = |window: &Window| window.edges.below.is_some();
     if explained.windows.iter().any(below) {
@@ -284,12 +328,49 @@ fn edges(explained: &Explanation, windows: &[String]) -> Vec<Line> {
             of("a flight less, if the Certificate has at most", &|window| {
                 certificate(window.edges.below, '-')
             }),
-            of("  and all of it, on the wire", &|window| {
-                on_wire(window.edges.below, '-')
-            }),
+            of(all, &|window| on_wire(window.edges.below, '-')),
         ]);
     }
     lines
+}
+
+/// What is named otherwise over another transport.
+struct Words {
+    bytes: &'static str,
+    hellos: &'static str,
+    all: &'static str,
+    /// Whether more than the signature varies by chance.
+    by_chance: bool,
+}
+
+impl Words {
+    fn of(transport: TransportName) -> Words {
+        match transport {
+            TransportName::Tcp => Words {
+                bytes: "bytes on the wire",
+                hellos: "segments, and bytes to the next edge",
+                all: "  and all of it, on the wire",
+                by_chance: false,
+            },
+            TransportName::Quic => Words {
+                bytes: "bytes of messages",
+                hellos: "Initials, and bytes to the next edge",
+                all: "  and all messages",
+                by_chance: true,
+            },
+        }
+    }
+}
+
+/// `6 credit, 4`: the datagrams of each of the server's flights, and what ends it.
+fn datagrams(window: &Window) -> String {
+    let flights = window.flights.iter().map(|flight| {
+        let held = flight
+            .held
+            .map_or_else(String::new, |held| format!(" {}", held.name()));
+        format!("{}{held}", flight.segments)
+    });
+    flights.collect::<Vec<_>>().join(", ")
 }
 
 /// What would save a round trip, or how far the next one is: a sentence for each window.
@@ -308,15 +389,23 @@ fn round_trips(explained: &Explanation, windows: &[String], screen: Screen) -> S
                 let what = if ways.is_empty() {
                     "no chain and no window saves a round trip".to_owned()
                 } else {
-                    format!("{}, to save {}", ways.join(", or "), saved(window))
+                    format!(
+                        "{}, to save {}",
+                        ways.join(", or "),
+                        saved(explained.arm.transport, window)
+                    )
                 };
-                format!("the server's handshake takes {flights} flights: {what}")
+                let ends = ends(window);
+                format!("the server's handshake takes {flights} flights{ends}: {what}")
             }
             (_, Some(above)) => {
                 let bytes = above.certificate_distance;
                 let verb = if bytes == 1 { "is" } else { "are" };
                 let bytes = counted(bytes, "byte");
-                format!("it fits one flight, and {bytes} {verb} left for the chain")
+                let held = above.held.map_or_else(String::new, |held| {
+                    format!(", before {} ends it", held.name())
+                });
+                format!("it fits one flight, and {bytes} {verb} left for the chain{held}")
             }
             (_, None) => "it fits one flight, as any chain does".to_owned(),
         };
@@ -325,8 +414,22 @@ fn round_trips(explained: &Explanation, windows: &[String], screen: Screen) -> S
     sentences.map(|sentence| sentence + "\n").collect()
 }
 
+/// `, as credit ends the first`: what ends the last of the server's flights but one, over QUIC.
+fn ends(window: &Window) -> String {
+    let [.., before, _] = &*window.flights else {
+        return String::new();
+    };
+    before.held.map_or_else(String::new, |held| {
+        let nth = match window.flights.len() {
+            2 => "the first",
+            _ => "the last but one",
+        };
+        format!(", as {} ends {nth}", held.name())
+    })
+}
+
 /// What a flight less saves: a round trip, unless the link is slow, and sends all the while.
-fn saved(window: &Window) -> String {
+fn saved(transport: TransportName, window: &Window) -> String {
     let is_whole =
         |(saved, rtt): &(Duration, Duration)| saved.as_secs_f64() >= WHOLE_TRIP * rtt.as_secs_f64();
     let saved = window.saved.iter().map(|(saved, _)| *saved);
@@ -336,16 +439,28 @@ fn saved(window: &Window) -> String {
                 (least, most) if least == most => most,
                 (least, most) => format!("{least} to {most}"),
             };
-            format!("a flight, which is {time} here: the link is busy sending")
+            let why = match transport {
+                TransportName::Tcp => "the link is busy sending",
+                TransportName::Quic => "the server paces what it sends",
+            };
+            format!("a flight, which is {time} here: {why}")
         }
         _ if window.edges.flights == 2 => "the round trip".to_owned(),
         _ => "a round trip".to_owned(),
     }
 }
 
+/// What is less or more of a handshake, in two columns.
+fn of_chain(transport: TransportName) -> [&'static str; 2] {
+    match transport {
+        TransportName::Tcp => ["Certificate", "on the wire"],
+        TransportName::Quic => ["Certificate", "all messages"],
+    }
+}
+
 /// What each cut buys.
 fn cuts(explained: &Explanation, windows: &[String]) -> Vec<Line> {
-    let columns = ["Certificate", "on the wire"];
+    let columns = of_chain(explained.arm.transport);
     let mut lines = vec![title("cut, and flights with it", &columns, windows)];
     for cut in &explained.cuts {
         let flights = cut.flights.iter().zip(&explained.windows);
@@ -361,12 +476,12 @@ fn cuts(explained: &Explanation, windows: &[String]) -> Vec<Line> {
 
 /// What each thing that could be otherwise comes to.
 fn supposed(explained: &Explanation, windows: &[String]) -> Vec<Line> {
-    let columns = ["Certificate", "on the wire"];
+    let columns = of_chain(explained.arm.transport);
     let mut lines = vec![title("if, and flights then", &columns, windows)];
     let own = &explained.exchange;
     let own = [
         own.bytes(Message::Certificate),
-        own.sent(HandshakeFlight::Server),
+        own.carried(HandshakeFlight::Server),
     ];
     for supposition in &explained.supposed {
         let flights = supposition.flights.iter().zip(&explained.windows);
@@ -436,7 +551,10 @@ fn document(explained: &Explanation) -> Value {
         json!({
             "initcwnd": window.cell.initcwnd,
             "client_initcwnd": window.cell.client_initcwnd,
-            "mss": window.cell.hosts.mss(),
+            "mss": match explained.arm.transport {
+                TransportName::Tcp => window.cell.hosts.mss(),
+                TransportName::Quic => window.cell.quic.server_datagram.into(),
+            },
             "client_hello": {
                 "segments": window.client_hello.segments,
                 "room": window.client_hello.room,
@@ -447,6 +565,7 @@ fn document(explained: &Explanation) -> Value {
             "flights": window.flights.iter().map(|flight| json!({
                 "segments": flight.segments,
                 "bytes": flight.bytes,
+                "ended_by": flight.held.map(Hold::name),
                 "messages": flight.messages.iter().map(|(message, segment)| json!({
                     "message": message.name(),
                     "segment": segment,
@@ -485,12 +604,13 @@ fn document(explained: &Explanation) -> Value {
     json!({
         "arm": explained.arm.label,
         "name": explained.arm.name,
+        "transport": explained.arm.transport.name(),
         "messages": sizes.collect::<serde_json::Map<_, _>>(),
-        "client_hello_wire_bytes": wire.sent(HandshakeFlight::ClientHello),
-        "hello_retry_request_wire_bytes": wire.sent(HandshakeFlight::HelloRetryRequest),
-        "second_client_hello_wire_bytes": wire.sent(HandshakeFlight::SecondClientHello),
-        "server_flight_wire_bytes": wire.sent(HandshakeFlight::Server),
-        "client_finish_wire_bytes": wire.sent(HandshakeFlight::ClientFinish),
+        "client_hello_wire_bytes": wire.carried(HandshakeFlight::ClientHello),
+        "hello_retry_request_wire_bytes": wire.carried(HandshakeFlight::HelloRetryRequest),
+        "second_client_hello_wire_bytes": wire.carried(HandshakeFlight::SecondClientHello),
+        "server_flight_wire_bytes": wire.carried(HandshakeFlight::Server),
+        "client_finish_wire_bytes": wire.carried(HandshakeFlight::ClientFinish),
         "windows": windows.collect::<Vec<_>>(),
         "cuts": cuts.collect::<Vec<_>>(),
         "supposed": assumed::supposed_json(&explained.supposed),
@@ -505,5 +625,6 @@ fn edge(edge: Edge) -> Value {
         "certificate_distance": edge.certificate_distance,
         "server_flight_wire_bytes": edge.server_flight,
         "server_flight_distance": edge.server_flight_distance,
+        "ended_by": edge.held.map(Hold::name),
     })
 }

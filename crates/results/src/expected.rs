@@ -35,6 +35,12 @@ pub fn expected(
     }
 }
 
+/// What the server of a connection over QUIC sends of its handshake before it waits for the client, flight by flight.
+pub fn quic_flights(exchange: &Exchange, cell: &Cell) -> Vec<quic::ServerFlight> {
+    let path = path(cell, Compute::default());
+    quic::walk(quic::Messages::of(exchange), &path).server_flights(&path)
+}
+
 /// The same of a connection after one that failed.
 fn after(failed: &FailedAttempt, last: Timeline, cell: &Cell, compute: Compute) -> Timeline {
     let path = path(

@@ -48,7 +48,7 @@ pub(crate) use cut::{Cut, Sent};
 pub use dataset::{Dataset, Progress, Samples};
 pub use environment::{Environment, Host, KERNEL_SOURCE, QUIC, command_of};
 pub use expected::buffers_change_no_packet;
-pub use expected::{expected, expected_duration};
+pub use expected::{expected, expected_duration, quic_flights};
 pub use failures::{Failures, Reasons};
 pub use folder::{Action, Damage, Folder, FolderError, Manifest, ManifestError, Start, file_name};
 pub use gather::{GatherError, Gathered, gather};

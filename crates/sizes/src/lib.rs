@@ -8,6 +8,7 @@
 //! - [`ChainSpec`]: what a chain of certificates is to be; [`sizes`] says how large each is. [`profile`] writes
 //!   certificates, and so decides on their sizes; whoever has keys fills them in.
 //! - [`framing`]: what records, messages and their parts take around what they carry (RFC 8446).
+//! - [`quic`]: what QUIC makes of those messages (RFC 9001).
 //! - [`Message`]: the handshake's messages whose sizes are reported.
 //! - [`StackName`], [`Resumption`], [`Part`], [`Outcome`]: what else a configuration or a result may say.
 //!
@@ -33,6 +34,7 @@ mod host;
 mod message;
 pub mod names;
 pub mod profile;
+pub mod quic;
 mod role;
 pub mod sct;
 mod signature;

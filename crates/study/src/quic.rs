@@ -1,6 +1,64 @@
-//! How both ends of QUIC are set.
+//! How both ends of QUIC are set, and what of a cell they can't have.
 
 use std::time::Duration;
+
+use thiserror::Error;
+
+use crate::{Cell, Gso, Mtu, Preset, ReceiveBuffer, Writes};
+
+/// Something of a cell that arms over QUIC can't have.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum NotOverQuic {
+    /// Browsers load them over TCP.
+    #[error("pages are loaded over TCP alone: leave transport=quic out")]
+    Page,
+    /// All of it is TCP's.
+    #[error("the preset {0} is of TCP: leave it out")]
+    Preset(Preset),
+    /// A parameter of TCP's.
+    #[error("{0} is TCP's, and transport=quic has none of it: leave it out")]
+    Parameter(&'static str),
+    /// Datagrams that don't fit a packet.
+    #[error(
+        "an mtu of {mtu} holds no QUIC datagram of {datagram} bytes: {packet} does, and 1200 are the least (RFC 9000, 14)"
+    )]
+    Datagram {
+        /// What packets may have.
+        mtu: Mtu,
+        /// UDP payload, in bytes.
+        datagram: u16,
+        /// With the headers of IPv4 and UDP.
+        packet: u16,
+    },
+}
+
+impl Cell {
+    /// Whether arms over QUIC can be had in it.
+    ///
+    /// # Errors
+    ///
+    /// What they can't have, with the hint.
+    pub fn check_quic(&self) -> Result<(), NotOverQuic> {
+        let largest = self.quic.client_datagram.max(self.quic.server_datagram);
+        let packet = Quic::packet(largest);
+        let problem = match self {
+            _ if self.page.is_some() => NotOverQuic::Page,
+            _ if self.preset == Preset::Published2024 => NotOverQuic::Preset(self.preset),
+            _ if self.gso == Gso::On => NotOverQuic::Parameter("gso"),
+            _ if self.hosts.receive_buffer != ReceiveBuffer::Unset => {
+                NotOverQuic::Parameter("receive_buffer")
+            }
+            _ if self.hosts.writes != Writes::WHOLE => NotOverQuic::Parameter("writes"),
+            _ if self.hosts.mtu.bytes() < packet => NotOverQuic::Datagram {
+                mtu: self.hosts.mtu,
+                datagram: largest,
+                packet,
+            },
+            _ => return Ok(()),
+        };
+        Err(problem)
+    }
+}
 
 /// How both ends of QUIC are set, besides their windows and congestion control.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,7 +75,14 @@ impl Quic {
     /// What every path carries (RFC 9000, 14).
     pub const LEAST_DATAGRAM: u16 = 1200;
     /// What an Ethernet frame holds over IPv4.
-    pub const MOST_DATAGRAM: u16 = 1500 - 20 - 8;
+    pub const MOST_DATAGRAM: u16 = 1500 - Quic::HEADERS;
+    /// Those of IPv4 and of UDP, in bytes.
+    pub const HEADERS: u16 = 20 + 8;
+
+    /// The IP packet of a datagram, in bytes.
+    pub const fn packet(datagram: u16) -> u16 {
+        datagram + Quic::HEADERS
+    }
 }
 
 impl Default for Quic {

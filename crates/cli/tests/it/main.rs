@@ -25,6 +25,7 @@ mod plan;
 mod population;
 mod privileges;
 mod probe;
+mod quic;
 mod quic_sockets;
 mod reduce;
 mod regression;

@@ -14,7 +14,7 @@ use thiserror::Error;
 use super::{GeographyError, Region, RttTable, Source, Users};
 use crate::wire;
 use lastbyte_results::{Exchange, expected};
-use lastbyte_study::{Arm, Cell};
+use lastbyte_study::{Arm, Cell, TransportName};
 
 /// How an edge comes by what it answers with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -163,6 +163,13 @@ impl Geography {
         }
         for cell in [&question.front, &question.back] {
             crate::check(cell).map_err(|problem| asked(problem.to_string()))?;
+        }
+        let mut all = question.arms.iter().chain(&question.origin_arm);
+        if let Some(arm) = all.find(|arm| arm.transport == TransportName::Quic) {
+            return Err(asked(format!(
+                "arm {:?} is over QUIC, and regions are calculated over TCP alone: leave transport=quic out",
+                arm.label
+            )));
         }
         let wires = |arms: &[Arm]| -> Result<Vec<Exchange>, GeographyError> {
             let wires = arms

@@ -60,7 +60,7 @@ impl Arithmetic {
         let window = window.and_then(|window| {
             let mut setting = plan.planned.clone();
             setting.cell.initcwnd = window.at_once;
-            Some((window.supposed(), of(&setting).ok()?.measured))
+            Some((window.supposed(arm.transport), of(&setting).ok()?.measured))
         });
         let supposed = suppositions(&plan.planned.arm, &cells).into_iter();
         let supposed = supposed.filter_map(|supposition| {

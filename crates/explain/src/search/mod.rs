@@ -21,12 +21,12 @@ use std::time::Duration;
 use lastbyte_exchange::HandshakeFlight;
 use lastbyte_flights::{Compute, Timeline};
 use lastbyte_link::Link;
-use lastbyte_sizes::{Message, framing};
+use lastbyte_sizes::framing;
 use thiserror::Error;
 
 use self::change::{Size, changes};
 use self::steps::{Stepping, TimesBySize};
-use crate::{NotWalked, Unknown, check, wire_with};
+use crate::{ByChance, NotWalked, Unknown, check, check_over, wire_with};
 use lastbyte_results::{Dataset, FolderError, Row, Sample, Validity, expected, file_name};
 use lastbyte_study::search::is_possible;
 use lastbyte_study::{
@@ -57,9 +57,8 @@ struct Point {
 struct Connection {
     index: u32,
     time: Option<Duration>,
-    /// Bytes of the CertificateVerify message.
-    verify: u32,
-    /// Bytes from ServerHello to Finished on the wire.
+    by_chance: ByChance,
+    /// Bytes from ServerHello to Finished on the wire; over QUIC without frames and packets.
     flight: u32,
 }
 
@@ -133,7 +132,8 @@ pub struct Edge {
 pub struct SizeOnWire {
     /// Bytes of the Certificate message.
     pub certificate: usize,
-    /// Bytes from ServerHello to Finished on the wire, with a signature of the usual length.
+    /// Bytes from ServerHello to Finished on the wire, with a signature of the usual length; over QUIC of the messages alone, as
+    /// frames and packets depend on where datagrams end.
     pub server_flight: usize,
 }
 
@@ -251,8 +251,8 @@ impl Searched {
         let connection = |row: &Row| Connection {
             index: row.index,
             time: metric.of(row),
-            verify: row.exchange.bytes(Message::CertificateVerify),
-            flight: row.exchange.sent(HandshakeFlight::Server),
+            by_chance: ByChance::of(&row.exchange),
+            flight: row.exchange.carried(HandshakeFlight::Server),
         };
         let point = Point {
             cell,
@@ -371,24 +371,25 @@ impl Searched {
         points.map(|(point, connections)| (point.bytes, connections.as_slice()))
     }
 
-    /// The length of CertificateVerify that connections of an arm have most often: signatures of ECDSA differ.
-    fn usual_verify(&self, arm: usize) -> u32 {
-        let mut counts: BTreeMap<u32, usize> = BTreeMap::new();
+    /// The lengths that connections of an arm have most often of what varies by chance: signatures of ECDSA differ, and over QUIC
+    /// more does. None where none came so far.
+    fn usual(&self, arm: usize) -> Option<ByChance> {
+        let mut counts: BTreeMap<ByChance, usize> = BTreeMap::new();
         let points = self.points.iter().filter(|(point, _)| point.arm == arm);
         for connection in points.flat_map(|(_, connections)| connections) {
-            if connection.verify > 0 {
-                *counts.entry(connection.verify).or_default() += 1;
+            if connection.by_chance.verify > 0 {
+                *counts.entry(connection.by_chance).or_default() += 1;
             }
         }
         let most = counts.into_iter().max_by_key(|(_, count)| *count);
-        most.map_or(0, |(verify, _)| verify)
+        most.map(|(usual, _)| usual)
     }
 
-    /// The time of each size: the median of connections with the usual signature, or of all if none has it.
+    /// The time of each size: the median of connections with the usual lengths, or of all if none has them.
     fn times_by_size(&self, cell: usize, arm: usize) -> TimesBySize {
-        let verify = self.usual_verify(arm);
+        let most = self.usual(arm);
         let time = |connections: &[Connection]| {
-            let usual = |connection: &&Connection| connection.verify == verify;
+            let usual = |connection: &&Connection| Some(connection.by_chance) == most;
             let alike: Vec<_> = connections.iter().filter(usual).map(|c| c.time).collect();
             match &*alike {
                 [] => median(connections.iter().map(|c| c.time).collect()),
@@ -443,10 +444,10 @@ impl Searched {
 
     /// A size as it was seen on the wire.
     fn on_wire(&self, cell: usize, arm: usize, bytes: usize) -> SizeOnWire {
-        let verify = self.usual_verify(arm);
+        let most = self.usual(arm);
         let connections = self.points.get(&Point { cell, arm, bytes });
         let connections = || connections.into_iter().flatten();
-        let usual = connections().find(|connection| connection.verify == verify);
+        let usual = connections().find(|connection| Some(connection.by_chance) == most);
         SizeOnWire {
             certificate: bytes,
             server_flight: usual
@@ -521,22 +522,18 @@ impl Searched {
             .next()
             .zip(times_by_size.keys().next_back());
         let (first, last) = bounds.ok_or(NoArithmetic::NothingMeasured)?;
-        let verify = match self.usual_verify(arm) {
-            0 => None,
-            verify => Some(verify as usize),
-        };
         computed(
             of,
             &without_luck(cell),
             self.search.metric,
             (*first, *last),
-            verify,
+            self.usual(arm),
         )
     }
 }
 
-/// The edges of arithmetic between two sizes, both in bytes of the Certificate message, with a CertificateVerify of
-/// so many bytes, or of the likeliest.
+/// The edges of arithmetic between two sizes, both in bytes of the Certificate message, with what varies by chance of these
+/// lengths, or of the likeliest.
 ///
 /// # Errors
 ///
@@ -546,20 +543,21 @@ pub fn computed(
     cell: &Cell,
     metric: Metric,
     (first, last): (usize, usize),
-    verify: Option<usize>,
+    by_chance: Option<ByChance>,
 ) -> Result<Vec<Computed>, NoArithmetic> {
     /// Finer than a segment, so that no two edges lie between two sizes.
     const GRID: usize = framing::MSS / 4;
     check(cell)?;
+    check_over(arm, cell)?;
     let walk = |bytes| {
-        let padded = match wire_with(arm, bytes, verify) {
+        let padded = match wire_with(arm, bytes, by_chance) {
             Ok(wire) => wire,
             Err(_) => return None,
         };
         let timeline = expected(&padded, cell, arm.record_size, Compute::default());
-        Some((timeline, padded.sent(HandshakeFlight::Server) as usize))
+        Some((timeline, padded.carried(HandshakeFlight::Server) as usize))
     };
-    wire_with(arm, first, verify)?;
+    wire_with(arm, first, by_chance)?;
     let time = |timeline: &Timeline| match metric {
         Metric::Connect => timeline.modelled(timeline.connect?),
         Metric::Handshake => timeline.modelled(timeline.handshake),

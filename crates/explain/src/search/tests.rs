@@ -6,6 +6,7 @@ use proptest::prelude::*;
 use super::change::changes;
 use super::*;
 use lastbyte_results::fixtures;
+use lastbyte_sizes::Message;
 use lastbyte_study::PublishedEdges;
 
 const MS: Duration = Duration::from_millis(1);
@@ -158,7 +159,7 @@ fn measure(round: &Study, searched: &mut Searched, bend: &dyn Fn(u32) -> u32) {
             sample.arm = index;
             let usual = crate::wire(arm).unwrap();
             let certificate = usual.bytes(Message::Certificate) as usize;
-            let verify = usual.bytes(Message::CertificateVerify) as usize;
+            let verify = usual.bytes(Message::CertificateVerify);
             for row in &mut sample.rows {
                 let longer = if arm.label.contains("ecdsa") {
                     // Two of nine are a byte longer, two a byte shorter.
@@ -166,7 +167,13 @@ fn measure(round: &Study, searched: &mut Searched, bend: &dyn Fn(u32) -> u32) {
                 } else {
                     1
                 };
-                row.exchange = wire_with(arm, certificate, Some(verify + longer - 1)).unwrap();
+                row.exchange = {
+                    let by_chance = ByChance {
+                        verify: verify + longer - 1,
+                        ..ByChance::default()
+                    };
+                    wire_with(arm, certificate, Some(by_chance)).unwrap()
+                };
                 let mut bent = row.exchange.clone();
                 let sent = bend(bent.sent(HandshakeFlight::Server));
                 bent.handshake.see(HandshakeFlight::Server, Some(sent));

@@ -245,7 +245,7 @@ pub fn edge_of(document: &Document, chain: &Chain, explanation: &Explanation) ->
     Some(Edge {
         chain: chain.name.clone(),
         certificate_bytes: explanation.exchange.bytes(Message::Certificate) as usize,
-        server_flight_wire_bytes: explanation.exchange.sent(HandshakeFlight::Server) as usize,
+        server_flight_wire_bytes: explanation.exchange.carried(HandshakeFlight::Server) as usize,
         flights: window.edges.flights,
         left: window.edges.above.map(|edge| edge.certificate_distance),
         left_is: window

@@ -264,7 +264,7 @@ mod tests {
 
         let [today_bytes, bytes] = [0, 1].map(|number: usize| {
             let (_, explanation) = &explained[number];
-            explanation.exchange.sent(HandshakeFlight::Server) as usize
+            explanation.exchange.carried(HandshakeFlight::Server) as usize
         });
         let [today_segments, segments] = [today_bytes, bytes].map(|bytes| bytes.div_ceil(MSS));
         assert!(today_segments <= 4 && segments > 4);

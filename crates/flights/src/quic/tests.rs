@@ -71,3 +71,33 @@ fn each_byte_of_a_message_is_in_a_datagram() {
         assert!(credit < 3 * 2400 + 1200);
     }
 }
+
+/// What ends each of the server's flights, and its datagrams that carry messages.
+fn held(rest: usize) -> Vec<(usize, Option<Hold>)> {
+    let flights = walk(of(1484, rest), &path()).server_flights(&path());
+    let carried: usize = (flights.iter().flat_map(|flight| &flight.datagrams))
+        .map(|(_, datagram)| datagram.crypto)
+        .sum();
+    assert_eq!(carried, 1178 + rest);
+    let flights = flights.iter();
+    flights
+        .map(|flight| (flight.datagrams.len(), flight.held()))
+        .collect()
+}
+
+#[test]
+fn credit_ends_the_first_flight_and_the_window_the_next() {
+    let (credit, window) = (Some(Hold::Credit), Some(Hold::Window));
+    assert_eq!(held(5689), [(6, None)]);
+    assert_eq!(held(5690), [(6, credit), (1, None)]);
+    assert_eq!(held(20_672), [(6, credit), (13, None)]);
+    assert_eq!(held(20_673), [(6, credit), (13, window), (1, None)]);
+}
+
+#[test]
+fn a_client_hello_takes_as_many_initials_as_hold_it() {
+    // 1200 bytes less the header of 27, a tag of 16 and that of CRYPTO.
+    assert_eq!([1153, 1154].map(|hello| initials(hello, 1200)), [1, 2]);
+    assert_eq!([2305, 2306].map(|hello| initials(hello, 1200)), [2, 3]);
+    assert_eq!(initials(0, 1200), 0);
+}

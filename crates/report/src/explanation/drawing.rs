@@ -1,10 +1,10 @@
 //! The flights of arms, drawn: time goes down, client on the left, server on the right.
 
-use lastbyte_flights::Timeline;
-use lastbyte_link::Side;
+use lastbyte_flights::{Flight, Timeline};
+use lastbyte_link::{Side, counted};
 
 use crate::svg::Svg;
-use lastbyte_explain::{Explanation, Step};
+use lastbyte_explain::{Explanation, Step, unit};
 use lastbyte_results::number::milliseconds;
 use lastbyte_study::Cell;
 
@@ -16,11 +16,14 @@ pub(super) fn text(explained: &Explanation) -> String {
     };
     let mut lines = vec![format!("  flights: {cell}")];
     let line = |time, arrow, words: &str| format!("  {time:>10}  {arrow}  {words}");
-    lines.push(line(
-        milliseconds(std::time::Duration::ZERO),
-        "client →  ",
-        "SYN",
-    ));
+    if timeline.connect.is_some() {
+        lines.push(line(
+            milliseconds(std::time::Duration::ZERO),
+            "client →  ",
+            "SYN",
+        ));
+    }
+    let unit = unit(explained.arm.transport);
     let marks = marks(timeline);
     let mut marks = marks.iter().peekable();
     for step in explained.steps(explained.drawn()) {
@@ -38,7 +41,7 @@ pub(super) fn text(explained: &Explanation) -> String {
         lines.push(line(
             time,
             arrow,
-            &format!("{squares}{more} {}", size(&step)),
+            &format!("{squares}{more} {}", size(&step, unit)),
         ));
         lines.push(format!("{:14}{}", "", step.what));
     }
@@ -51,12 +54,11 @@ pub(super) fn text(explained: &Explanation) -> String {
     lines.join("\n") + "\n"
 }
 
-fn size(step: &Step) -> String {
-    let plural = if step.flight.segments == 1 { "" } else { "s" };
-    format!(
-        "{} segment{plural}, {} B",
-        step.flight.segments, step.flight.bytes
-    )
+fn size(step: &Step, unit: &str) -> String {
+    let Flight {
+        segments, bytes, ..
+    } = step.flight;
+    format!("{}, {bytes} B", counted(segments as usize, unit))
 }
 
 /// What the client reaches, in the order of time.
@@ -123,10 +125,13 @@ fn ladder(svg: &mut Svg, arm: &Explanation, cell: &Cell, timeline: &Timeline, sc
     for side in [CLIENT, SERVER] {
         svg.line("side", [side, TOP], [side, y(timeline.ttlb)]);
     }
-    let (forward, backward) = (cell.link.forward.delay, cell.link.backward.delay);
-    let zero = std::time::Duration::ZERO;
-    svg.line("tcp", [CLIENT, y(zero)], [SERVER, y(forward)]);
-    svg.line("tcp", [SERVER, y(forward)], [CLIENT, y(forward + backward)]);
+    if timeline.connect.is_some() {
+        let (forward, backward) = (cell.link.forward.delay, cell.link.backward.delay);
+        let zero = std::time::Duration::ZERO;
+        svg.line("tcp", [CLIENT, y(zero)], [SERVER, y(forward)]);
+        svg.line("tcp", [SERVER, y(forward)], [CLIENT, y(forward + backward)]);
+    }
+    let unit = unit(arm.arm.transport);
     let mut lowest = 0.0;
     for step in arm.steps(arm.drawn()) {
         let (from, to) = match step.flight.sender {
@@ -144,7 +149,12 @@ fn ladder(svg: &mut Svg, arm: &Explanation, cell: &Cell, timeline: &Timeline, sc
             Side::Client => "→",
             Side::Server => "←",
         };
-        svg.text("", SERVER + 14.0, text, &format!("{who} {}", size(&step)));
+        svg.text(
+            "",
+            SERVER + 14.0,
+            text,
+            &format!("{who} {}", size(&step, unit)),
+        );
         svg.text("dim", SERVER + 14.0, text + 14.0, &step.what);
         lowest = text + 31.0;
     }

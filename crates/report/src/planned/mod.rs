@@ -14,6 +14,7 @@ use lastbyte_link::counted;
 
 use lastbyte_explain::Explanation;
 use lastbyte_explain::plan::{About, Because, Gain, Lever, Plan, Tale, Usual};
+use lastbyte_flights::quic::Hold;
 use lastbyte_results::number::{self, difference_digits, interval};
 use lastbyte_results::{Environment, Estimate, Percentile, Slower, Step, Waiting};
 
@@ -279,8 +280,14 @@ impl Planned<'_> {
         let window = planned.cell.initcwnd;
         Some(match (planned.edges.below, planned.edges.above) {
             (Some(below), _) if flights > before => format!(
-                "The server's handshake takes {flights} flights and not {before}, as the chain is {} too large for a window of {window}",
-                counted(below.certificate_distance, "byte")
+                "The server's handshake takes {flights} flights and not {before}, as the chain is {} too large for {}",
+                counted(below.certificate_distance, "byte"),
+                match below.held {
+                    Some(Hold::Credit) =>
+                        "what the server may send before it knows that the client's address is true"
+                            .to_owned(),
+                    _ => format!("a window of {window}"),
+                }
             ),
             (_, Some(above)) => format!(
                 "The server's handshake takes {} with a window of {window}, as today, and {} are left",

@@ -12,7 +12,7 @@ use lastbyte_link::counted;
 
 use crate::text;
 use lastbyte_explain::search::{Change, Computed, Edge, Edges, Found, Searched};
-use lastbyte_study::{Arm, Cell, distinctions};
+use lastbyte_study::{Arm, Cell, TransportName, distinctions};
 
 /// A table of edges, as words.
 struct Row {
@@ -42,6 +42,16 @@ fn cell_names(searched: &Searched) -> Vec<String> {
             _ => name,
         })
         .collect()
+}
+
+/// What the server's messages are counted as: over QUIC they are no stream on the wire.
+fn on_wire(searched: &Searched) -> &'static str {
+    let mut arms = searched.search.experiment.arms.iter();
+    if arms.all(|arm| arm.transport == TransportName::Quic) {
+        "all messages"
+    } else {
+        "on the wire"
+    }
 }
 
 /// What was searched, in one line.

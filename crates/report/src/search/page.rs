@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::{cell_names, headline, missed, place, rows, verdict};
+use super::{cell_names, headline, missed, on_wire, place, rows, verdict};
 use crate::chart::{Axes, Chart, Ink, KeyEntry, Panel, StepLine, Steps};
 use crate::escape::csv_field;
 use crate::text::{self, grouped};
@@ -93,7 +93,7 @@ pub(in super::super) fn numbers(searched: &Searched, found: &[Found]) -> String 
 }
 
 const READING: &str = "Lines are medians; a band is where an edge is, a dot on the axis where arithmetic has it, a dotted line where others published one. \
-     Sizes are of the Certificate message; on the wire are all of the server’s messages from ServerHello to Finished.";
+     Sizes are of the Certificate message; on the wire are all of the server’s messages from ServerHello to Finished, over QUIC without frames and packets.";
 
 fn title(search: &Search) -> String {
     let metric = text::metric(search.metric);
@@ -174,7 +174,7 @@ fn table(searched: &Searched, found: &[Found]) -> Markup {
                 table {
                     thead {
                         tr {
-                            th { "cell" } th { "arm" } th { "Certificate, B" } th { "on the wire, B" }
+                            th { "cell" } th { "arm" } th { "Certificate, B" } th { (on_wire(searched)) ", B" }
                             th { "arithmetic, B" } th { "difference" } th { "time" } th { "" }
                         }
                     }

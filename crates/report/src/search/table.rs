@@ -1,6 +1,6 @@
 //! Edges as text.
 
-use super::{cell_names, headline, place, rows, verdict};
+use super::{cell_names, headline, on_wire, place, rows, verdict};
 use crate::layout::{Field, Line, Role, Screen, set};
 use lastbyte_explain::search::{Searched, implied};
 
@@ -11,7 +11,7 @@ pub fn table(searched: &Searched, screen: Screen) -> String {
     let fields = |texts: [&str; 5], role| texts.map(|text| Field::new(role, text)).to_vec();
     let titles = [
         "Certificate",
-        "on the wire",
+        on_wire(searched),
         "arithmetic",
         "difference",
         "time",

@@ -17,7 +17,7 @@ use crate::thresholds::DRAWN_RTT;
 use lastbyte_explain::{Explanation, SERVER_MESSAGES, Step, check, explain, message_on_wire};
 use lastbyte_results::number::milliseconds;
 use lastbyte_results::{CellSummary, Summary};
-use lastbyte_study::{Arm, ArmChain, Cell};
+use lastbyte_study::{Arm, ArmChain, Cell, TransportName};
 
 /// Configurations that stand below each other, at most.
 const ARMS: usize = 8;
@@ -139,7 +139,9 @@ fn candidates(summary: &Summary) -> Vec<&Cell> {
 
 /// How often the handshake that differs most waits more than the baseline's, or less, with all of them.
 fn explain_in(summary: &Summary, cell: &Cell) -> Option<(usize, Explained)> {
-    let is_made = |arm: &&Arm| matches!(arm.chain, ArmChain::Made(_));
+    // What is drawn is a window of segments.
+    let is_made =
+        |arm: &&Arm| matches!(arm.chain, ArmChain::Made(_)) && arm.transport == TransportName::Tcp;
     let arms = summary.experiment.arms.iter().filter(is_made);
     let arms = arms.filter_map(|arm| explain(arm, std::slice::from_ref(cell)).ok());
     let mut arms: Vec<Explanation> = arms.collect();

@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 
 use lastbyte_link::{Fate, Link, PacketKey, Pipe, Seed, Side, Time};
 
-use crate::lab::quic::HEADERS;
+use crate::study::Quic;
 
 /// A datagram that was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,7 +65,7 @@ impl Network {
             bytes: datagram.len(),
         });
         let pipe = &mut self.pipes[sender as usize];
-        let fate = pipe.send(now, HEADERS + datagram.len(), key);
+        let fate = pipe.send(now, usize::from(Quic::HEADERS) + datagram.len(), key);
         if let (Fate::Arrives(at), false) = (fate, is_lost) {
             let [client, server] = self.sent;
             self.under_way.push(Reverse(Arrival {

@@ -1,20 +1,24 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use lastbyte_exchange::HandshakeFlight;
+use lastbyte_exchange::{Handshake, HandshakeFlight};
+use lastbyte_flights::quic::{ServerFlight, initials};
 use lastbyte_link::{Bytes, Direction, Link, Side};
 use lastbyte_pki::Store;
+use lastbyte_sizes::{MessageSizes, quic};
 use lastbyte_tls::observer::Message;
 
 use super::*;
 use lastbyte_flights::Compute;
 
+use crate::explain;
 use crate::lab::PreparedArm;
-use crate::results::{Cause, FailureKind, Outcome, expected};
-use crate::study::{Arm, Cell, Congestion, Experiment, Gso, Preset, Quic};
+use crate::results::{Cause, Exchange, FailureKind, Outcome, expected, quic_flights};
+use crate::study::{Arm, Cell, Congestion, Experiment, Gso, Preset, Quic, RecordSize};
 
 fn prepared(arm: &str) -> PreparedArm {
     let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target");
@@ -354,6 +358,69 @@ fn arithmetic_is_the_model_datagram_by_datagram() {
         }
     }
     assert!(exact * 100 > count * 99, "{exact} of {count} connections");
+}
+
+/// What a connection has on the wire is what arithmetic says of its arm, but for what varies by chance: of that, as much as arithmetic
+/// says.
+#[test]
+fn an_arm_is_on_the_wire_what_arithmetic_has_of_it() {
+    let mut lengths = BTreeSet::new();
+    for arm in [
+        "x25519/ecdsa-p256",
+        "secp256r1/rsa-2048/intermediates=3",
+        "X25519MLKEM768/ml-dsa-44",
+        "X25519MLKEM768/ml-dsa-65/intermediates=0",
+        "SecP256r1MLKEM768/ml-dsa-87/scts=2",
+        "SecP384r1MLKEM1024/ecdsa-p384/root=sent",
+        "MLKEM1024/fn-dsa-512",
+        "X25519MLKEM768/ml-dsa-44/key_share=X25519MLKEM768+x25519",
+        "X25519MLKEM768/rsa-2048:9000B/intermediates=2",
+        "X25519MLKEM768/ml-dsa-65/delivery=mtc-landmark",
+        "X25519MLKEM768/ml-dsa-65/delivery=elide",
+        "X25519MLKEM768/ml-dsa-44/delivery=elide/signal=trust-anchors",
+    ] {
+        let arm = format!("{arm}/transport=quic");
+        let computed = explain::wire(&arm.parse().unwrap()).unwrap();
+        let is_ecdsa = matches!(computed.negotiated.signature, Some(0x0403 | 0x0503));
+        for row in rows(&arm, &cell(1000, Direction::default()), 8) {
+            let read = row.exchange;
+            let mut messages = MessageSizes::default();
+            for message in Message::all() {
+                let (usual, bytes) = (computed.bytes(message), read.bytes(message));
+                let (less, more) = match message {
+                    Message::ClientHello | Message::EncryptedExtensions => quic::RESERVED,
+                    Message::CertificateVerify if is_ecdsa => (3, 1),
+                    _ => (0, 0),
+                };
+                let span = usual.saturating_sub(less as u32)..=usual + more as u32;
+                assert!(span.contains(&bytes), "{arm}, {message:?}: {usual} {bytes}");
+                if message == Message::EncryptedExtensions {
+                    lengths.insert(i64::from(bytes) - i64::from(usual));
+                }
+                let seen = read.handshake.messages.get(message);
+                messages.set(message, seen);
+            }
+            assert_eq!(computed.negotiated, read.negotiated, "{arm}");
+            // With that, each datagram is where it was measured to be.
+            let cell = cell(1000, Direction::default());
+            let with = Exchange {
+                handshake: Handshake::of(messages),
+                ..computed.clone()
+            };
+            let expected = expected(&with, &cell, RecordSize::default(), Compute::default());
+            assert_eq!(Some(expected.handshake), row.times.handshake, "{arm}");
+            assert_eq!(expected.ttfb, row.times.ttfb, "{arm}");
+            let [hello, server] = [HandshakeFlight::ClientHello, HandshakeFlight::Server];
+            let flights = quic_flights(&with, &cell);
+            let flights: usize = flights.iter().map(ServerFlight::bytes).sum();
+            assert_eq!(Some(flights as u32), read.wire_bytes(server), "{arm}");
+            let hellos = initials(computed.bytes(Message::ClientHello) as usize, 1200);
+            assert_eq!(Some(1200 * hellos as u32), read.wire_bytes(hello), "{arm}");
+        }
+    }
+    // All of the span is in use.
+    let (least, most) = (lengths.first().unwrap(), lengths.last().unwrap());
+    assert!(*least <= -5 && *most >= 6, "{lengths:?}");
 }
 
 fn walked(row: &Row, cell: &Cell) -> Vec<lastbyte_flights::quic::Datagram> {
