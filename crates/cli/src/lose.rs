@@ -4,10 +4,11 @@ use std::ffi::OsString;
 
 use clap::Args;
 use lastbyte::kernel::Kernel;
-use lastbyte::lab::{self, BlockError, Engine};
+use lastbyte::lab::{self, BlockError, Engine, Watcher};
 use lastbyte::report;
+use lastbyte::results::Outcome;
 use lastbyte::study::{
-    Arm, Cell, CpuTime, Emulation, EngineChoice, Experiment, Study, TransportName,
+    Arm, Cell, CpuTime, Emulation, EngineChoice, Experiment, QuicIn, Study, TransportName,
 };
 use lastbyte_link::{Bytes, Seed};
 
@@ -61,6 +62,9 @@ impl Lose {
         own::fetch(&experiment.arms)?;
         let interrupt = interrupt().map_err(Failure::run)?;
         let bar = Bar::new();
+        if self.has_luck()? {
+            bar.warn("loss and jitter change nothing: one packet is lost at a time, and no other");
+        }
         let prepared = prepare(&experiment.arms, &bar)?;
         bar.finish();
         let mut all = Vec::new();
@@ -79,7 +83,20 @@ impl Lose {
         match self.format {
             Format::Text => print(&report::lost::text(&all, screen())),
             Format::Json => print_json(&format!("{:#}", report::lost::json(&all))),
+        }?;
+        match (all.iter()).find(|losses| losses.whole.outcome != Outcome::Completed) {
+            None => Ok(()),
+            Some(losses) => Err(Failure::Run(format!(
+                "{}: its handshake does not complete, whatever is lost: give it more time or a wider network",
+                losses.arm
+            ))),
         }
+    }
+
+    /// Whether the networks that were asked for lose or delay packets by themselves.
+    fn has_luck(&self) -> Result<bool, Failure> {
+        let cells = self.network.cells().map_err(Failure::Usage)?;
+        Ok((cells.iter()).any(|cell| cell.link != cell.link.without_luck()))
     }
 
     /// The networks that were asked for, each once: nothing is transferred over them.
@@ -109,7 +126,7 @@ fn kernel(arms: &[Arm]) -> Result<Option<Box<Kernel>>, Failure> {
     let Some(first) = of_tcp.next() else {
         return Ok(None);
     };
-    match engine::choose(EngineChoice::Virtual, [first])?.engine {
+    match engine::choose(EngineChoice::Virtual, [(first, QuicIn::default())])?.engine {
         Carrier::Virtual(kernel) => Ok(Some(kernel)),
         Carrier::Live | Carrier::Model => Ok(None),
     }

@@ -99,8 +99,9 @@ pub fn answer(losses: &Losses) -> String {
         .handshake
         .filter(|_| whole.outcome == Outcome::Completed)
     else {
+        let reason = reason(&whole.outcome).map_or_else(String::new, |why| format!(" ({why})"));
         return format!(
-            "{arm} over an RTT of {rtt}: the handshake does not complete even without loss."
+            "{arm} over an RTT of {rtt}: the handshake does not complete even without loss{reason}."
         );
     };
     let packets = counted(lost.len(), packet(losses));
@@ -127,6 +128,17 @@ pub fn answer(losses: &Losses) -> String {
     };
     match (&*never, others.is_empty()) {
         ([], _) => format!("{begin}; the loss of any one of them {others}."),
+        (never, _) if never.len() > MOST_NAMED => {
+            let others = match &*others {
+                "" => String::new(),
+                others => format!("; the loss of any other {others}"),
+            };
+            format!(
+                "{begin}; it never completes if one of {} of them is lost, from {} on{others}.",
+                never.len(),
+                never.first().map_or("", String::as_str)
+            )
+        }
         (never, true) => format!(
             "{begin}; it never completes if one of them is lost: {}.",
             never.join(", ")
@@ -135,6 +147,18 @@ pub fn answer(losses: &Losses) -> String {
             "{begin}; it never completes if {} is lost, and the loss of any other {others}.",
             never.join(" or ")
         ),
+    }
+}
+
+/// More than these are counted.
+const MOST_NAMED: usize = 3;
+
+/// Why a connection did not complete.
+fn reason(outcome: &Outcome) -> Option<String> {
+    match outcome {
+        Outcome::Completed => None,
+        Outcome::TimedOut => Some("timed out".to_owned()),
+        Outcome::Failed { reason, .. } => Some(reason.clone()),
     }
 }
 
@@ -167,7 +191,10 @@ fn table(losses: &Losses) -> String {
             losses
                 .added(lost)
                 .map_or_else(String::new, |added| format!("+{}", milliseconds(added))),
-            lost.carries.clone(),
+            match reason(&lost.row.outcome) {
+                Some(reason) => format!("{} ({reason})", lost.carries),
+                None => lost.carries.clone(),
+            },
         ]
     }));
     aligned(
@@ -216,11 +243,7 @@ pub fn json(all: &[Losses]) -> Value {
             "carries": lost.carries,
             "handshake_ns": lost.handshake().map(nanoseconds),
             "added_ns": losses.added(lost).map(nanoseconds),
-            "reason": match &lost.row.outcome {
-                Outcome::Completed => None,
-                Outcome::TimedOut => Some("timed out".to_owned()),
-                Outcome::Failed { reason, .. } => Some(reason.clone()),
-            },
+            "reason": reason(&lost.row.outcome),
         })
     };
     let all = all.iter().map(|losses| {

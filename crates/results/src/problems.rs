@@ -8,7 +8,7 @@ use super::look::{Look, fewest};
 use super::summary::{ArmSummary, CellSummary};
 use super::warning::{Problem, Warning};
 use super::{Contents, Percentile, Validity};
-use lastbyte_study::{Connections, Experiment, Metric};
+use lastbyte_study::{Arm, Connections, Experiment, Metric, TransportName};
 
 /// Connections on either side of a percentile that are this far apart make a cliff of it: the
 /// retransmission timeout of a SYN is 1 s (RFC 6298, section 2).
@@ -97,12 +97,17 @@ fn imprecise(experiment: &Experiment, cell: &CellSummary) -> Vec<Problem> {
     }]
 }
 
-fn cliffs(_: &Experiment, cell: &CellSummary) -> Vec<Problem> {
+fn cliffs(experiment: &Experiment, cell: &CellSummary) -> Vec<Problem> {
     let Some(connections) = fewest_connections(cell) else {
         return Vec::new();
     };
     // Of a population, each connection has a share of its own. A browser does not wait: it makes another connection.
     if cell.cell.population.is_some() || cell.cell.page.is_some() {
+        return Vec::new();
+    }
+    // QUIC has neither, and waits for its first datagrams otherwise.
+    let is_over_tcp = |arm: &Arm| arm.transport == TransportName::Tcp;
+    if !experiment.arms.iter().any(is_over_tcp) {
         return Vec::new();
     }
     let Link { forward, backward } = &cell.cell.link;

@@ -18,6 +18,12 @@ pub enum NotOverQuic {
     /// A parameter of TCP's.
     #[error("{0} is TCP's, and transport=quic has none of it: leave it out")]
     Parameter(&'static str),
+    /// A window that lets no datagram leave.
+    #[error(
+        "a window of 1 lets no full datagram leave over QUIC, as quinn sends while less than all of it is under way: \
+         use 2 or more (--initcwnd, --client-initcwnd)"
+    )]
+    Window,
     /// Datagrams that don't fit a packet.
     #[error(
         "an mtu of {mtu} holds no QUIC datagram of {datagram} bytes: {packet} does, and 1200 are the least (RFC 9000, 14)"
@@ -49,6 +55,7 @@ impl Cell {
                 NotOverQuic::Parameter("receive_buffer")
             }
             _ if self.hosts.writes != Writes::WHOLE => NotOverQuic::Parameter("writes"),
+            _ if self.initcwnd.min(self.client_initcwnd) < 2 => NotOverQuic::Window,
             _ if self.hosts.mtu.bytes() < packet => NotOverQuic::Datagram {
                 mtu: self.hosts.mtu,
                 datagram: largest,

@@ -335,7 +335,7 @@ pub struct QuicStats {
     /// UDP datagrams that it sent.
     pub datagrams: u32,
     /// Their payload, in bytes.
-    pub udp_bytes: u32,
+    pub udp_bytes: u64,
     /// Packets that it deemed lost.
     pub lost: u32,
     /// The smoothed round-trip time.

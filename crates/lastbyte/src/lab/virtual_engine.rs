@@ -203,7 +203,7 @@ impl VirtualEngine {
 
     /// Writes all that a guest reads into the job's folder.
     fn prepare(&self, job: &Job<'_>, asked: Asked, folder: &Path) -> Result<(), BlockError> {
-        let provenance = Provenance {
+        let mut provenance = Provenance {
             beside: self.costs.beside(job)?,
             study: listing(job, job.study.clone()).to_toml(),
             text: job.study.text.clone(),

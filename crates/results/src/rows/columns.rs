@@ -981,6 +981,8 @@ impl Value<'_> {
 const MOST_MESSAGE: u32 = (1 << 24) + 3;
 /// Bytes, segments or connections.
 const MOST: u32 = 1 << 28;
+/// Bytes of all transfers of a connection: each has 1 GiB at most, of at most 1000.
+const MOST_TRANSFERRED: u64 = 1 << 42;
 /// 104 days: what JSON's numbers tell to the nanosecond.
 pub(crate) const LONGEST: Duration = Duration::from_nanos(1 << 53);
 
@@ -988,6 +990,15 @@ impl FromValue for u32 {
     fn from_value(value: &Value<'_>) -> Option<Self> {
         match value {
             Value::Whole(number) => (*number).try_into().ok().filter(|number| *number <= MOST),
+            _ => None,
+        }
+    }
+}
+
+impl FromValue for u64 {
+    fn from_value(value: &Value<'_>) -> Option<Self> {
+        match value {
+            Value::Whole(number) => Some(*number).filter(|number| *number <= MOST_TRANSFERRED),
             _ => None,
         }
     }

@@ -493,7 +493,7 @@ impl Ends {
             let is_server = side == Side::Server;
             Some(QuicStats {
                 datagrams: sent.datagrams,
-                udp_bytes: number(sent.bytes),
+                udp_bytes: sent.bytes,
                 lost: number(stats.lost),
                 rtt: stats.rtt,
                 cwnd_bytes: number(stats.window),
