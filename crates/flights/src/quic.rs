@@ -28,6 +28,9 @@ use lastbyte_sizes::Message;
 
 use crate::{Flight, Limit, Path, Reason, Timeline, flights_needed};
 
+/// What quinn-proto 0.11.19 leaves out of what it counts as received: the tag of the first packet, which it counts once it is
+/// open (`Connection::handle_first_packet`).
+pub const UNCREDITED: usize = TAG;
 /// What ends each packet.
 const TAG: usize = 16;
 /// The header of a long packet: connection IDs of 8 bytes, a length of 2 and a packet number of 1 (RFC 9000, 17.2).
@@ -491,7 +494,7 @@ impl<'p> Ends<'p> {
                 self.is_limited = true;
                 return;
             }
-            if !self.is_validated && self.sent >= 3 * self.received {
+            if !self.is_validated && self.sent >= 3 * self.received.saturating_sub(UNCREDITED) {
                 self.is_limited = true;
                 if has_initial || has_rest {
                     self.hold(Hold::Credit);

@@ -39,17 +39,15 @@ fn packet(losses: &Losses) -> &'static str {
 fn comparison(arms: &[Losses]) -> String {
     let of_arm = |losses: &Losses| {
         let name = &losses.arm;
-        let most = match (losses.all_added().max(), losses.lost.is_empty()) {
-            (Some(most), _) => format!("{name} at most {}", milliseconds(most)),
-            (None, false) => format!("{name} its handshake"),
-            (None, true) => return format!("{name} nothing more, as it does not complete"),
-        };
-        match losses.never().count() {
-            0 => most,
-            never => {
-                let all = counted(losses.lost.len(), packet(losses));
-                format!("{most}, or its handshake ({never} of {all})")
-            }
+        let all = counted(losses.lost.len(), packet(losses));
+        match (losses.all_added().max(), losses.never().count()) {
+            (Some(most), 0) => format!("{name} at most {}", milliseconds(most)),
+            (Some(most), never) => format!(
+                "{name} at most {}, or its handshake ({never} of {all})",
+                milliseconds(most)
+            ),
+            (None, 0) => format!("{name} nothing, as it does not complete even without loss"),
+            (None, _) => format!("{name} its handshake (each of {all})"),
         }
     };
     let rtt = arms
@@ -368,7 +366,17 @@ mod tests {
         ];
         let text = text(&arms, screen);
         let (both, _) = text.split_once("\npq over TCP over").unwrap();
-        assert_snapshot!(both, @"");
+        assert_snapshot!(both, @r"
+        Over an RTT of 0.000 ms, one lost packet costs pq over TCP at most 1000.0 ms; pq at most 200.0 ms,
+        or its handshake (1 of 3 datagrams); fragile its handshake (each of 1 datagram); broken nothing, as
+        it does not complete even without loss.
+
+                       handshake  packets  never       mean        most
+          pq over TCP   300.0 ms        3      0  +366.7 ms  +1000.0 ms
+          pq            200.0 ms        3      1  +150.0 ms   +200.0 ms
+          fragile       200.0 ms        1      1          -           -
+          broken               -        0      0          -           -
+        ");
         // One alone has nothing beside it, and neither has one over another network.
         let mut apart = [arms[0].clone(), arms[1].clone()];
         apart[1].cell.initcwnd = 20;

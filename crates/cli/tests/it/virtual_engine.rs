@@ -1478,7 +1478,6 @@ fn each_lost_segment_of_a_handshake_costs_what_linux_makes_of_it() {
 connections = 3
 [arm.a]
 tls = "x25519/rsa-2048"
-chain_profile = "private"
 [link.l]
 rtt = "100ms"
 [[measure]]

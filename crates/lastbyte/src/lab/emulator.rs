@@ -22,7 +22,7 @@ use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
 
 use super::inspection::{ObservedBlock, Tap};
-use super::lose::Losing;
+use super::losing::Losing;
 use super::shared::{Shared, end};
 use super::socket::Attempt;
 use super::surroundings::client_slot;

@@ -1,5 +1,5 @@
 //! The handshake of an arm over TCP, once for each of its segments, with that one lost: each is a connection of one
-//! guest, whose emulator loses what it is told to. What QUIC's has in common with it is here as well.
+//! guest, whose emulator loses what it is told to.
 
 use std::env;
 use std::ops::Range;
@@ -7,13 +7,14 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use lastbyte_capture::{Connection, Flag, Records, Transmission, connections};
-use lastbyte_link::{Bytes, Side, counted};
+use lastbyte_link::{Side, counted};
 use lastbyte_sizes::Message;
 use lastbyte_tls::KeyLog;
 use lastbyte_tls::observer::Observer;
 
-use super::guest::{self, Asked};
+use super::guest::{self, Instructions};
 use super::inspection::{ObservedBlock, Retention};
+use super::losing::{Losing, handshake_of, in_words, part};
 use super::runner::{BlockError, Ending, Job};
 use super::scratch::Scratch;
 use super::surroundings::MAX_CONNECTIONS;
@@ -23,59 +24,6 @@ use crate::results::{Losses, Lost, Row, read_part};
 use crate::study::{
     Arm, BlockId, Cell, CpuTime, Emulation, Experiment, Gso, Preset, Study, TransportName,
 };
-
-/// Which segment each connection of a block loses, whatever its luck: the first connection none, those after it one of
-/// the client's each, in their order, and those after them one of the server's. All others lose none.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Losing {
-    /// How many of the client's are lost, each once.
-    pub(super) client: u32,
-    /// How many of the server's.
-    pub(super) server: u32,
-}
-
-impl Losing {
-    /// As many as [`to_bytes`](Losing::to_bytes) makes.
-    pub(super) const BYTES: usize = 8;
-
-    /// What the connection in this slot loses: whose segment, and its number among that end's, from 0.
-    pub(super) fn of_slot(self, slot: u32) -> Option<(Side, u32)> {
-        let place = slot.checked_sub(1)?;
-        match place.checked_sub(self.client) {
-            None => Some((Side::Client, place)),
-            Some(number) if number < self.server => Some((Side::Server, number)),
-            Some(_) => None,
-        }
-    }
-
-    /// The slot of the connection that loses this.
-    fn slot(self, sender: Side, number: u32) -> usize {
-        let before = match sender {
-            Side::Client => 1,
-            Side::Server => 1 + self.client as usize,
-        };
-        before + number as usize
-    }
-
-    /// How many connections it takes.
-    fn connections(self) -> u32 {
-        (self.client.saturating_add(self.server)).saturating_add(1)
-    }
-
-    /// For a guest, which reads as many bytes whatever is lost.
-    pub(super) fn to_bytes(self) -> [u8; Losing::BYTES] {
-        let [a, b, c, d] = self.client.to_le_bytes();
-        let [e, f, g, h] = self.server.to_le_bytes();
-        [a, b, c, d, e, f, g, h]
-    }
-
-    pub(super) fn from_bytes([a, b, c, d, e, f, g, h]: [u8; Losing::BYTES]) -> Losing {
-        Losing {
-            client: u32::from_le_bytes([a, b, c, d]),
-            server: u32::from_le_bytes([e, f, g, h]),
-        }
-    }
-}
 
 /// A segment of a handshake.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -104,14 +52,16 @@ impl VirtualEngine {
     ) -> Result<Option<Losses>, BlockError> {
         let cell = handshake_of(cell);
         // What there is to lose, and then all of it.
-        let asked = Asked {
+        let instructions = Instructions {
             retention: Retention {
                 captured: 1,
                 ..Retention::default()
             },
-            ..Asked::default()
+            ..Instructions::default()
         };
-        let Some((_, observed)) = self.handshakes(arm, &cell, experiment, asked, interrupt)? else {
+        let Some((_, observed)) =
+            self.handshakes(arm, &cell, experiment, instructions, interrupt)?
+        else {
             return Ok(None);
         };
         let segments = match observed.unseen {
@@ -137,11 +87,12 @@ impl VirtualEngine {
                 "its handshake has {segments}, and each takes a connection, of which there can be {MAX_CONNECTIONS}"
             )));
         }
-        let asked = Asked {
+        let instructions = Instructions {
             losing,
-            ..Asked::default()
+            ..Instructions::default()
         };
-        let Some((rows, _)) = self.handshakes(arm, &cell, experiment, asked, interrupt)? else {
+        let Some((rows, _)) = self.handshakes(arm, &cell, experiment, instructions, interrupt)?
+        else {
             return Ok(None);
         };
         let row = |slot: usize| {
@@ -173,13 +124,13 @@ impl VirtualEngine {
         arm: &PreparedArm,
         cell: &Cell,
         experiment: &Experiment,
-        asked: Asked,
+        instructions: Instructions,
         interrupt: &AtomicBool,
     ) -> Result<Option<(Vec<Row>, ObservedBlock)>, BlockError> {
         let experiment = Experiment {
             arms: vec![arm.arm.clone()],
             cells: vec![cell.clone()],
-            connections: asked.losing.connections().into(),
+            connections: instructions.losing.connections().into(),
             emulation: Emulation::Link,
             cpu: CpuTime::None,
             ..experiment.clone()
@@ -193,7 +144,7 @@ impl VirtualEngine {
                 block: 0,
                 arm: 0,
             },
-            connections: 0..asked.losing.connections(),
+            connections: 0..instructions.losing.connections(),
             experiment: &experiment,
             cell,
             arm,
@@ -204,14 +155,15 @@ impl VirtualEngine {
         };
         let place = Scratch::new_in(&absolute(&env::temp_dir())).map_err(BlockError::Write)?;
         let folder = place.path();
-        if self.carry(&job, asked, folder)? == Ending::Interrupted {
+        if self.carry(&job, instructions, folder)? == Ending::Interrupted {
             return Ok(None);
         }
         let part = read_part(&folder.join(guest::PART));
         let part = part.map_err(|error| failed(error.problem.to_string()))?;
-        let observed = match asked.retention.is_nothing() {
-            true => ObservedBlock::of_secrets(Vec::new()),
-            false => read_observed(folder).map_err(BlockError::Write)?,
+        let observed = if instructions.retention.is_nothing() {
+            ObservedBlock::of_secrets(Vec::new())
+        } else {
+            read_observed(folder).map_err(BlockError::Write)?
         };
         Ok(Some((part.rows, observed)))
     }
@@ -255,16 +207,6 @@ pub fn check(experiment: &Experiment) -> Result<(), String> {
 
 fn failed(reason: String) -> BlockError {
     BlockError::Failed(reason)
-}
-
-/// A cell whose connections shake hands and nothing else, over its link at its best.
-pub(super) fn handshake_of(cell: &Cell) -> Cell {
-    Cell {
-        link: cell.link.without_luck(),
-        data: Bytes(0),
-        upload: Bytes(0),
-        ..cell.clone()
-    }
 }
 
 /// The segments of the first connection of a block, up to the client's Finished, in the order in which they left; none if it
@@ -372,28 +314,6 @@ fn carries(sent: &Transmission, messages: &[Placed]) -> String {
         (false, true, []) if sent.has(Flag::Fin) => "FIN".to_owned(),
         (false, true, []) if sent.has(Flag::Reset) => "RST".to_owned(),
         (false, _, parts) => in_words(parts),
-    }
-}
-
-/// Which part of a message some bytes have, if any, both by their place among all that was sent.
-pub(super) fn part(message: Message, own: &Range<usize>, bytes: &Range<usize>) -> Option<String> {
-    let name = message.title();
-    if bytes.end <= own.start || bytes.start >= own.end {
-        return None;
-    }
-    Some(match (bytes.start <= own.start, bytes.end >= own.end) {
-        (true, true) => name.to_owned(),
-        (true, false) => format!("the beginning of {name}"),
-        (false, true) => format!("the end of {name}"),
-        (false, false) => format!("a part of {name}"),
-    })
-}
-
-/// What is in a packet that has these parts of messages.
-pub(super) fn in_words(parts: &[String]) -> String {
-    match parts {
-        [] => "an acknowledgement".to_owned(),
-        parts => parts.join(", "),
     }
 }
 

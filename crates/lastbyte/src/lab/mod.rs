@@ -18,6 +18,7 @@ mod inspection;
 mod live;
 mod lock;
 mod lose;
+mod losing;
 mod luck;
 mod machine;
 mod model;

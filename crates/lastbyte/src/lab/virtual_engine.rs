@@ -23,7 +23,7 @@ use nix::unistd::Pid;
 
 use super::calibration::CalibratedCosts;
 use super::cores::processors;
-use super::guest::{self, Asked, GuestJob, Provenance};
+use super::guest::{self, GuestJob, Instructions, Provenance};
 use super::inspection::ObservedBlock;
 use super::runner::{BlockError, Engine, Job};
 use super::scratch::Scratch;
@@ -202,7 +202,12 @@ impl VirtualEngine {
     }
 
     /// Writes all that a guest reads into the job's folder.
-    fn prepare(&self, job: &Job<'_>, asked: Asked, folder: &Path) -> Result<(), BlockError> {
+    fn prepare(
+        &self,
+        job: &Job<'_>,
+        instructions: Instructions,
+        folder: &Path,
+    ) -> Result<(), BlockError> {
         let mut provenance = Provenance {
             beside: self.costs.beside(job)?,
             study: listing(job, job.study.clone()).to_toml(),
@@ -221,7 +226,7 @@ impl VirtualEngine {
         }
         let write = || -> io::Result<()> {
             fs::write(folder.join(guest::JOB), serde_json::to_vec(&guest_job)?)?;
-            fs::write(folder.join(guest::ASKED), asked.to_bytes())?;
+            fs::write(folder.join(guest::INSTRUCTIONS), instructions.to_bytes())?;
             fs::write(
                 folder.join(guest::PROVENANCE),
                 serde_json::to_vec(&provenance)?,
@@ -490,14 +495,14 @@ impl Engine for VirtualEngine {
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir(&folder).map_err(BlockError::Write)?;
         let _removed = Removed(&folder);
-        let asked = Asked {
+        let instructions = Instructions {
             retention: job.retention(),
-            ..Asked::default()
+            ..Instructions::default()
         };
-        if self.carry(job, asked, &folder)? == Ending::Interrupted {
+        if self.carry(job, instructions, &folder)? == Ending::Interrupted {
             return Ok(Ending::Interrupted);
         }
-        if !asked.retention.is_nothing() {
+        if !instructions.retention.is_nothing() {
             job.keep(read_observed(&folder).map_err(BlockError::Write)?);
         }
         if job.cell.page.is_some() {
@@ -513,10 +518,10 @@ impl VirtualEngine {
     pub(super) fn carry(
         &self,
         job: &Job<'_>,
-        asked: Asked,
+        instructions: Instructions,
         folder: &Path,
     ) -> Result<Ending, BlockError> {
-        self.prepare(job, asked, folder)?;
+        self.prepare(job, instructions, folder)?;
         let mut valid_from = job.arm.valid_from();
         if job.cell.page.is_some() {
             // A guest can only read chains: they are made here.

@@ -27,7 +27,7 @@ use super::endpoint::Transport;
 use super::exchange::Exchange;
 use super::inspection::{ObservedBlock, Retention};
 use super::live::{Pace, Rig};
-use super::lose::Losing;
+use super::losing::Losing;
 use super::luck::link_seed;
 use super::netem::{self, NetemError};
 use super::programs::{Computing, ForeignServer, Programs};
@@ -52,10 +52,10 @@ pub(super) const PROVENANCE: &str = "provenance.json";
 pub(super) const STORE: &str = "store";
 /// What messages call the study.
 const STUDY: &str = "study.toml";
-/// What is asked besides: [`Asked`], in as many bytes whatever that is.
-pub(super) const ASKED: &str = "asked";
+/// What is asked besides: [`Instructions`], in as many bytes whatever that is.
+pub(super) const INSTRUCTIONS: &str = "asked";
 /// The same as the guest sees it.
-const ASKED_IN_GUEST: &str = "/dev/lastbyte/asked";
+const INSTRUCTIONS_IN_GUEST: &str = "/dev/lastbyte/asked";
 /// What was observed, besides packets.
 pub(super) const OBSERVED: &str = "seen.json";
 /// What came of page loads, besides rows.
@@ -110,29 +110,29 @@ pub(super) const NOTHING: Option<GuestJob> = None;
 
 /// What is asked of a guest that no row of its connections may tell, but of those that lose something.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Asked {
+pub(super) struct Instructions {
     /// What is to be kept besides rows.
     pub(super) retention: Retention,
     /// What connections lose besides what their luck has them lose, where the emulator is in user space.
     pub(super) losing: Losing,
 }
 
-impl Asked {
+impl Instructions {
     const BYTES: usize = Retention::BYTES + Losing::BYTES;
 
-    pub(super) fn to_bytes(self) -> [u8; Asked::BYTES] {
-        let mut bytes = [0; Asked::BYTES];
+    pub(super) fn to_bytes(self) -> [u8; Instructions::BYTES] {
+        let mut bytes = [0; Instructions::BYTES];
         let (retention, losing) = bytes.split_at_mut(Retention::BYTES);
         retention.copy_from_slice(&self.retention.to_bytes());
         losing.copy_from_slice(&self.losing.to_bytes());
         bytes
     }
 
-    fn read(mut from: impl Read) -> io::Result<Asked> {
+    fn read(mut from: impl Read) -> io::Result<Instructions> {
         let (mut retention, mut losing) = ([0; Retention::BYTES], [0; Losing::BYTES]);
         from.read_exact(&mut retention)?;
         from.read_exact(&mut losing)?;
-        Ok(Asked {
+        Ok(Instructions {
             retention: Retention::from_bytes(retention),
             losing: Losing::from_bytes(losing),
         })
@@ -190,9 +190,9 @@ fn run(folder: &Path) -> Result<(), String> {
     let Some(job) = read::<Option<GuestJob>>(JOB)? else {
         return Ok(());
     };
-    let asked = read_asked().map_err(to_line)?;
+    let instructions = read_instructions().map_err(to_line)?;
     let study = Study::parse(&job.study, Path::new(STUDY)).map_err(to_line)?;
-    let part = measure(&job, &study, asked)?;
+    let part = measure(&job, &study, instructions)?;
     fs::write(Path::new(JOB_MOUNT).join(PART), part).map_err(|error| format!("{DISK}{error}"))
 }
 
@@ -234,7 +234,7 @@ fn read<T: DeserializeOwned>(name: &str) -> Result<T, String> {
 }
 
 /// The part file of the job's block.
-fn measure(job: &GuestJob, study: &Study, asked: Asked) -> Result<Vec<u8>, String> {
+fn measure(job: &GuestJob, study: &Study, instructions: Instructions) -> Result<Vec<u8>, String> {
     let none = || "the study has no such block".to_owned();
     let experiment = &study.measures.first().ok_or_else(none)?.experiment;
     let cell = experiment.cells.first().ok_or_else(none)?;
@@ -264,10 +264,17 @@ fn measure(job: &GuestJob, study: &Study, asked: Asked) -> Result<Vec<u8>, Strin
                 .map_err(|error| format!("{DISK}{error}"))?;
             Ok((rows, None))
         }
-        (_, _, Emulation::Netem) => {
-            over_netem(job, experiment, &set_up, &arms, costs, asked.retention)
+        (_, _, Emulation::Netem) => over_netem(
+            job,
+            experiment,
+            &set_up,
+            &arms,
+            costs,
+            instructions.retention,
+        ),
+        (_, _, Emulation::Link) => {
+            over_emulator(job, experiment, &set_up, arm, costs, instructions)
         }
-        (_, _, Emulation::Link) => over_emulator(job, experiment, &set_up, arm, costs, asked),
     }
     .map_err(to_line)?;
     if let Some(observed) = observed {
@@ -382,20 +389,20 @@ fn over_emulator(
     cell: &Cell,
     arm: &PreparedArm,
     cpu: CpuCosts,
-    asked: Asked,
+    instructions: Instructions,
 ) -> Result<(Vec<Row>, Option<ObservedBlock>), LabError> {
     let interrupt = AtomicBool::new(false);
     let rig = Rig::new(experiment, cell, arm, &interrupt)
         .in_virtual_time(cpu, job.shortcuts, Path::new(DNS_MOUNT))
-        .keeping(asked.retention)
-        .losing(asked.losing);
+        .keeping(instructions.retention)
+        .losing(instructions.losing);
     let block = rig.block(job.block, job.connections.clone(), Pace::ALONE)?;
     Ok(block.map_or_else(|| (Vec::new(), None), |block| (block.rows, block.observed)))
 }
 
 /// Reads what is asked besides, without asking the allocator for anything: see [`GuestJob`].
-fn read_asked() -> io::Result<Asked> {
-    Asked::read(fs::File::open(ASKED_IN_GUEST)?)
+fn read_instructions() -> io::Result<Instructions> {
+    Instructions::read(fs::File::open(INSTRUCTIONS_IN_GUEST)?)
 }
 
 /// Leaves what was seen in the job's folder.

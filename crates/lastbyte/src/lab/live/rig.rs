@@ -18,7 +18,7 @@ use crate::lab::emulator::{Emulator, EmulatorReport};
 use crate::lab::endpoint::Transport;
 use crate::lab::exchange::Exchange;
 use crate::lab::inspection::{ObservedBlock, Retention, Tap};
-use crate::lab::lose::Losing;
+use crate::lab::losing::Losing;
 use crate::lab::luck::link_seed;
 use crate::lab::process::Process;
 use crate::lab::programs::{Computing, ForeignServer, PageError, Programs};

@@ -8,7 +8,7 @@ use lastbyte_tls::observer::quic::{Datagram, PacketKind};
 
 use super::ends::{Carried, connection_losing};
 use crate::lab::PreparedArm;
-use crate::lab::lose::{handshake_of, in_words, part};
+use crate::lab::losing::{handshake_of, in_words, part};
 use crate::results::{HandshakeFlight, Losses, Lost};
 use crate::study::{Cell, Experiment};
 

@@ -287,6 +287,40 @@ fn what_is_of_tcp_is_refused_with_the_hint() {
     }
 }
 
+/// Of the first packet quinn counts what is in it alone, without its tag: so the edge of credit lies 48 bytes lower than three
+/// times what was received.
+#[test]
+fn a_tag_is_no_credit() {
+    for (datagram, trips) in [(1200, 2), (1209, 2), (1216, 2), (1217, 1), (1472, 1)] {
+        let mut cell = cell(0, Direction::default());
+        cell.quic.client_datagram = datagram;
+        let arm = "X25519MLKEM768/ecdsa-p256:6500B/transport=quic";
+        let [row] = &rows(arm, &cell, 1)[..] else {
+            panic!("one was measured");
+        };
+        let handshake = row.times.handshake.unwrap();
+        let [_, server] = row.transport.quic().map(Option::unwrap);
+        assert_eq!(
+            handshake.as_millis() / 100,
+            trips,
+            "{datagram}: {handshake:?}"
+        );
+        // What waited may be what comes after the handshake.
+        let blocked = server.blocked_by_credit.unwrap();
+        assert!(
+            trips == 1 || blocked >= Duration::from_millis(100),
+            "{datagram}: {blocked:?}"
+        );
+        let expected = expected(
+            &row.exchange,
+            &cell,
+            RecordSize::default(),
+            Compute::default(),
+        );
+        assert_eq!(expected.handshake, handshake, "{datagram}");
+    }
+}
+
 /// Arithmetic and the model have the same datagrams, each at the same time but for what the pacer makes of round-trip times that
 /// vary.
 #[test]

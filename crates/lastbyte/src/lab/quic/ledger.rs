@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use lastbyte_flights::quic::UNCREDITED;
 use lastbyte_link::{Side, Time};
 use lastbyte_tls::observer::quic::{PacketKind, has_packet};
 
@@ -82,7 +83,8 @@ impl Credit {
             return;
         }
         self.sent += bytes;
-        if self.sent >= Self::FACTOR * self.received {
+        let counted = self.received.saturating_sub(UNCREDITED as u64);
+        if self.sent >= Self::FACTOR * counted {
             self.exhausted = Some(now);
         }
     }
