@@ -25,12 +25,10 @@ use lastbyte_exchange::{Exchange, HandshakeFlight};
 use lastbyte_link::Side::{self, Client, Server};
 use lastbyte_link::{Fate, PacketKey, Pipe, Seed, Time};
 use lastbyte_sizes::Message;
+use lastbyte_sizes::quic::UNCREDITED;
 
 use crate::{Flight, Limit, Path, Reason, Timeline, flights_needed};
 
-/// What quinn-proto 0.11.19 leaves out of what it counts as received: the tag of the first packet, which it counts once it is
-/// open (`Connection::handle_first_packet`).
-pub const UNCREDITED: usize = TAG;
 /// What ends each packet.
 const TAG: usize = 16;
 /// The header of a long packet: connection IDs of 8 bytes, a length of 2 and a packet number of 1 (RFC 9000, 17.2).

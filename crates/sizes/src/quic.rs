@@ -22,6 +22,10 @@ const RESET_TOKEN: usize = 16;
 /// How much shorter and longer the reserved parameter may be: it has 0 to 15 bytes.
 pub const RESERVED: (usize, usize) = (7, 8);
 
+/// What quinn-proto 0.11.19 leaves out of what it counts as received, and so of a server's credit (RFC 9000, 8.1): the tag of the
+/// first packet, which it counts once that is open (`Connection::handle_first_packet`).
+pub const UNCREDITED: usize = 16;
+
 /// A parameter whose id has one byte (RFC 9000, 18): id, length, value.
 const fn parameter(value: usize) -> usize {
     1 + 1 + value

@@ -53,7 +53,7 @@ fn wrong_input_ends_with_2() {
         ),
         (
             ["x25519/rsa-2048", "--handshakes=0"],
-            "0 is not from 1 to 1000000",
+            "0 is not in 1..=1000000",
         ),
         (["x25519/missing.pem", "--handshakes=1"], "can't be read"),
     ] {

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use lastbyte_flights::quic::UNCREDITED;
 use lastbyte_link::{Side, Time};
+use lastbyte_sizes::quic::UNCREDITED;
 use lastbyte_tls::observer::quic::{PacketKind, has_packet};
 
 /// The datagrams that both ends sent, and the server's credit.
