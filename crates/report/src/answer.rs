@@ -7,7 +7,7 @@ mod tail;
 
 pub(super) use cause::{Reason, parts};
 
-use cause::{Flights, Parts, behind_the_handshake, flights, of_handshake, sending};
+use cause::{Flights, Parts, behind_the_handshake, both, of_handshake, sending};
 
 use std::cmp::Ordering;
 use std::time::Duration;
@@ -16,16 +16,17 @@ use jiff::SignedDuration;
 use lastbyte_link::counted;
 
 use super::assumed::turns_of;
+use super::messages::unit;
 use super::thresholds::{
     LEAST_PERCENT, MOST_OF_ALL, NOTICEABLE, NOTICED_PERCENT, ROUND_TRIP_TOLERANCE, SURE, WORTH_MS,
     WORTH_PART, WORTH_PART_OF_COST, WORTH_PART_OF_HANDSHAKE,
 };
 use lastbyte_results::number::{difference_digits, milliseconds, percent, share};
 use lastbyte_results::{
-    ArmSummary, CellSummary, Estimate, Interval, Metric, Percent, Percentile, Role, Shares,
+    ArmSummary, CellSummary, Estimate, Held, Interval, Metric, Percent, Percentile, Role, Shares,
     Summary, Validity,
 };
-use lastbyte_study::{Experiment, Parameter};
+use lastbyte_study::{Experiment, Parameter, TransportName};
 
 /// One sentence for each arm that is compared, or for an arm alone. It calls nothing a difference
 /// whose interval holds zero, or that does not stand out among all that is asked, and is silent about
@@ -314,13 +315,18 @@ fn compared(summary: &Summary, label: &str, percentile: Percentile) -> Option<St
     )
 }
 
+/// Whether the window for a response has grown by all that was sent of the handshake: quinn's does not where credit ended a
+/// flight.
+fn is_slow_start([before, _]: &[Flights; 2]) -> bool {
+    before.transport == TransportName::Tcp
+}
+
 /// Why a round trip of the handshake's is gone by the last byte, where nothing is lost and it is gone everywhere: what was sent of a larger
 /// handshake, and acknowledged, has opened the window for the response.
 fn made_up_for(handshake: &Differences<'_>, last: &Differences<'_>) -> &'static str {
     let is_made_up_for = |one: &Difference<'_>| {
         let own = handshake.of_cell(one.cell);
-        let flights = [&one.before, &one.after].map(|side| flights(side.sample));
-        let [Some(before), Some(after)] = flights else {
+        let Some([before, after]) = both(one).filter(is_slow_start) else {
             return false;
         };
         let cell = &one.cell.cell;
@@ -612,8 +618,7 @@ struct At<'d, 'a> {
 /// `None` where it is the same everywhere, or more than one decides.
 fn turns<'d, 'a>(differences: &'d Differences<'a>) -> Option<Vec<Turn<'d, 'a>>> {
     let more = |difference: &Difference<'_>| {
-        let before = flights(difference.before.sample)?;
-        let after = flights(difference.after.sample)?;
+        let [before, after] = both(difference)?;
         Some(i64::from(after.round_trips()) - i64::from(before.round_trips()))
     };
     let counts = differences.measured.iter().map(more);
@@ -842,8 +847,7 @@ enum Shift {
 /// the window that it begins with has grown by what was acknowledged until then.
 fn because_of_the_window(shown: &[&Difference<'_>], percentile: Percentile) -> String {
     let shift = |difference: &&Difference<'_>| {
-        let before = flights(difference.before.sample)?;
-        let after = flights(difference.after.sample)?;
+        let [before, after] = both(difference).filter(is_slow_start)?;
         let behind = behind_the_handshake(difference, percentile)?;
         let is_whole = (behind.abs() - 1.0).abs() <= ROUND_TRIP_TOLERANCE;
         // A part of one is waiting, too, where the link is busy with the rest.
@@ -1129,8 +1133,7 @@ fn percents(shown: &[&Difference<'_>]) -> String {
 /// `one round trip on each`: of networks with round trips of their own, by the flights that each took.
 fn each_round_trips(shown: &[&Difference<'_>]) -> Option<String> {
     let mut all = shown.iter().map(|difference| {
-        let before = flights(difference.before.sample)?;
-        let after = flights(difference.after.sample)?;
+        let [before, after] = both(difference)?;
         after.round_trips().checked_sub(before.round_trips())
     });
     let first = all.next()?.filter(|more| *more > 0)?;
@@ -1144,8 +1147,7 @@ fn each_round_trips(shown: &[&Difference<'_>]) -> Option<String> {
 /// The round trips that all differences amount to, in words, and why.
 fn round_trips(shown: &[&Difference<'_>], parts: &[Parts]) -> Option<(String, String)> {
     let mut all = shown.iter().zip(parts).map(|(difference, parts)| {
-        let before = flights(difference.before.sample)?;
-        let after = flights(difference.after.sample)?;
+        let [before, after] = both(difference)?;
         let whys = [Window::Shown, Window::Untold]
             .map(|window| because(difference, before, after, window));
         let count = parts.round_trips.unsigned_abs();
@@ -1187,11 +1189,19 @@ fn because(difference: &Difference<'_>, before: Flights, after: Flights, window:
     let mut causes = Vec::new();
     if after.server != before.server {
         let (now, then) = (after.segments, before.segments);
-        let window = match window {
-            Window::Shown => format!(", where the window is {segments}"),
-            Window::Untold => String::new(),
+        let longer = if after.server > before.server {
+            after
+        } else {
+            before
         };
-        let now = counted(now, "segment");
+        let window = match (longer.held, window) {
+            (Some(Held::Credit), _) => {
+                ", of which the server may send three times what it has received".to_owned()
+            }
+            (_, Window::Shown) => format!(", where the window is {segments}"),
+            (_, Window::Untold) => String::new(),
+        };
+        let now = counted(now, unit(after.transport));
         causes.push(format!("{now} and not {then}{window}"));
     }
     if after.is_retried != before.is_retried {

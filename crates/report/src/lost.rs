@@ -327,8 +327,13 @@ mod tests {
         }
         let none = answer(&losses(None, &[]));
         assert!(
-            none.ends_with("the handshake does not complete even without loss."),
+            none.ends_with("does not complete even without loss (client: nothing came any more)."),
             "{none}"
+        );
+        let many = answer(&losses(Some(200), &[None, None, Some(300), None, None]));
+        assert!(
+            many.ends_with("if one of 4 of them is lost, from the server's 1st (ServerHello) on; the loss of any other costs 100.0 ms."),
+            "{many}"
         );
     }
 

@@ -4,6 +4,7 @@ use lastbyte_link::counted;
 use lastbyte_sizes::Message;
 
 use lastbyte_results::{Summary, Typical, WireSummary};
+use lastbyte_study::TransportName;
 
 /// The sizes of the handshakes' messages: bytes, with the 4-byte handshake header.
 pub(super) struct Messages<'a> {
@@ -95,6 +96,14 @@ fn compression(wires: &[&WireSummary]) -> String {
     })
 }
 
+/// What a transport calls what it sends at once.
+pub(crate) fn unit(transport: TransportName) -> &'static str {
+    match transport {
+        TransportName::Tcp => "segment",
+        TransportName::Quic => "datagram",
+    }
+}
+
 /// `2 (12 segments)`, or `1-2 (12 segments)` if it depends on the cell.
 fn flights(wires: &[&WireSummary]) -> String {
     let known = || wires.iter().filter_map(|wire| wire.server_flights);
@@ -107,6 +116,9 @@ fn flights(wires: &[&WireSummary]) -> String {
     };
     let flights = known().map(|server| server.flights);
     let segments = known().map(|server| server.segments);
+    let unit = known()
+        .next()
+        .map_or("segment", |server| unit(server.transport));
     match (
         flights.clone().min(),
         flights.max(),
@@ -116,7 +128,7 @@ fn flights(wires: &[&WireSummary]) -> String {
         (Some(fewest), Some(most), Some(least), Some(greatest)) => format!(
             "{} ({})",
             span(fewest.to_string(), most.to_string()),
-            counted(span(least.to_string(), greatest.to_string()), "segment")
+            counted(span(least.to_string(), greatest.to_string()), unit)
         ),
         _ => "-".into(),
     }

@@ -14,7 +14,7 @@ use lastbyte_sizes::{Message, framing};
 
 use super::Row;
 use lastbyte_study::exchange::{REQUEST, early_upload, records};
-use lastbyte_study::{Buffers, Cell, RecordSize, Writes};
+use lastbyte_study::{Buffers, Cell, Congestion, RecordSize, Writes};
 
 /// When what happens on a connection without loss and jitter. `seen` is what an observer
 /// saw of a handshake of the arm, `compute` the time that its steps take in memory.
@@ -39,6 +39,25 @@ pub fn expected(
 pub fn quic_flights(exchange: &Exchange, cell: &Cell) -> Vec<quic::ServerFlight> {
     let path = path(cell, Compute::default());
     quic::walk(quic::Messages::of(exchange), &path).server_flights(&path)
+}
+
+/// Whether arithmetic has a handshake over QUIC in this cell: not quinn's BBR, whose window and pacer are others, and no
+/// queue or window that holds a flight back.
+pub(crate) fn is_followed_over_quic(wire: &Exchange, cell: &Cell) -> bool {
+    let datagrams = |bytes: u32, size: u16| bytes.div_ceil(size.into());
+    // With an acknowledgement before it, and one that is not full.
+    let server = datagrams(
+        wire.sent(HandshakeFlight::Server),
+        cell.quic.server_datagram,
+    ) + 2;
+    let client = datagrams(
+        wire.sent(HandshakeFlight::ClientHello),
+        cell.quic.client_datagram,
+    );
+    cell.congestion != Congestion::Bbr
+        && cell.link.backward.queue >= server
+        && cell.link.forward.queue >= client
+        && cell.client_initcwnd > client
 }
 
 /// The same of a connection after one that failed.

@@ -8,16 +8,18 @@ use std::panic::resume_unwind;
 use std::thread;
 use std::time::Duration;
 
+use lastbyte_flights::quic::Hold;
 use lastbyte_flights::{flights_needed, segments};
 use lastbyte_link::Bytes;
+use lastbyte_sizes::Message;
 
-use super::expected::{linux_buffers_matter, sent_again};
+use super::expected::{is_followed_over_quic, linux_buffers_matter, quic_flights, sent_again};
 use super::failures::failures;
 use super::modes::modes;
 use super::rows::COLUMNS;
 use super::stats::{self, Level, Percentiles, Series, count};
 use super::summary::{
-    Absent, ArmSummary, CellSummary, MetricSummary, Role, ServerFlights, Summary, Typical,
+    Absent, ArmSummary, CellSummary, Held, MetricSummary, Role, ServerFlights, Summary, Typical,
     WireSummary,
 };
 use super::waiting::{Side as ComparedSide, Waiting, waiting};
@@ -25,7 +27,7 @@ use super::{
     Contents, DeliveryOutcome, Look, Metric, Outcome, PageLoad, Percentile, Row, Sample, family,
     look, problems,
 };
-use lastbyte_study::{Arm, Cell, Experiment, distinctions};
+use lastbyte_study::{Arm, Cell, Experiment, TransportName, distinctions};
 
 impl Summary {
     /// Summarises `samples` of `experiment`, in any order. Samples that are missing, as after an
@@ -443,6 +445,12 @@ impl WireSummary {
             server_flights: None,
             sizes: sizes.collect(),
         };
+        let first = completed().next();
+        let over_quic = first.filter(|row| row.exchange.transport.quic().is_some());
+        if let Some(row) = over_quic {
+            wire.server_flights = ServerFlights::over_quic(row, cell);
+            return Some(wire);
+        }
         // A server that is not ours has none: nor is it known how it fills segments.
         let mss = Typical::of(completed().filter_map(|row| Some(row.server_tcp()?.mss)));
         wire.server_flights = mss.map(|mss| {
@@ -450,12 +458,38 @@ impl WireSummary {
                 wire.server_wire_bytes().median as usize,
                 mss.median as usize,
             );
+            let flights = flights_needed(bytes, mss, cell.initcwnd);
             ServerFlights {
                 segments: segments(bytes, mss),
-                flights: flights_needed(bytes, mss, cell.initcwnd),
+                flights,
+                held: (flights > 1).then_some(Held::Window),
+                transport: TransportName::Tcp,
             }
         });
         Some(wire)
+    }
+}
+
+impl ServerFlights {
+    /// By arithmetic, as long as it follows the handshake.
+    fn over_quic(row: &Row, cell: &Cell) -> Option<ServerFlights> {
+        let exchange = &row.exchange;
+        let is_retried = exchange.bytes(Message::HelloRetryRequest) > 0;
+        if is_retried || !is_followed_over_quic(exchange, cell) {
+            return None;
+        }
+        let flights = quic_flights(exchange, cell);
+        let (_, before) = flights.split_last()?;
+        Some(ServerFlights {
+            segments: flights.iter().map(|flight| flight.datagrams.len()).sum(),
+            flights: u32::try_from(flights.len()).ok()?,
+            held: before.last().and_then(|flight| match flight.held()? {
+                Hold::Credit => Some(Held::Credit),
+                Hold::Window => Some(Held::Window),
+                Hold::Pacer => None,
+            }),
+            transport: TransportName::Quic,
+        })
     }
 }
 

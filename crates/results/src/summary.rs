@@ -20,7 +20,7 @@ use super::waited::apart;
 use super::waiting::Waiting;
 use super::warning::Warning;
 use super::{Contents, DeliveryOutcome, EngineReport, Metric, Percentile, Validity};
-use lastbyte_study::{Cell, Experiment};
+use lastbyte_study::{Cell, Experiment, TransportName};
 
 /// What an experiment found.
 #[derive(Clone, Debug)]
@@ -177,13 +177,26 @@ pub struct Typical {
     pub most: u32,
 }
 
-/// The server's handshake messages as TCP sends them without loss.
+/// The server's handshake messages as its transport sends them without loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ServerFlights {
-    /// Segments that hold them.
+    /// Segments of TCP, or datagrams of QUIC, that hold them.
     pub segments: usize,
     /// Flights: each one after the first costs the handshake a round trip.
     pub flights: u32,
+    /// What ended the flight before the last one, where there is one.
+    pub held: Option<Held>,
+    /// What carries them.
+    pub transport: TransportName,
+}
+
+/// Why a server waits for its client before it goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Held {
+    /// Its congestion window is full.
+    Window,
+    /// QUIC's server may send three times what it has received, until it knows its client's address (RFC 9000, 8.1).
+    Credit,
 }
 
 impl Summary {

@@ -9,7 +9,9 @@ use super::*;
 use lastbyte_page::Named;
 use lastbyte_sizes::Message;
 use lastbyte_study::Metric;
-use lastbyte_study::{Buffers, Cell, Connections, Experiment, Hosts, PageSource, Until};
+use lastbyte_study::{
+    Buffers, Cell, Connections, Experiment, Hosts, PageSource, TransportName, Until,
+};
 
 fn results(arms: &[&str], cells: Vec<Cell>, connections: u32) -> (Experiment, Vec<Sample>) {
     let experiment = experiment(arms, cells, connections);
@@ -452,7 +454,9 @@ mod summarising {
             wire.server_flights,
             Some(ServerFlights {
                 segments: 2,
-                flights: 1
+                flights: 1,
+                held: None,
+                transport: TransportName::Tcp,
             })
         );
         assert_eq!(

@@ -7,8 +7,10 @@ use lastbyte_sizes::Message;
 
 use super::{Certainty, Difference, Side, side_of};
 use crate::thresholds::{BYTES_TOLERANCE, BYTES_TOLERANCE_OF_RTT, ROUND_TRIP_TOLERANCE};
-use lastbyte_results::{ArmSummary, CellSummary, Contents, Interval, Metric, Percent, Percentile};
-use lastbyte_study::Parameter;
+use lastbyte_results::{
+    ArmSummary, CellSummary, Contents, Held, Interval, Metric, Percent, Percentile,
+};
+use lastbyte_study::{Parameter, TransportName};
 
 /// What the network's part of a difference consists of, and where that is not known apart, the whole.
 #[derive(Clone, Debug, PartialEq)]
@@ -67,8 +69,7 @@ pub(crate) fn parts(
 
 /// Of a handshake: how many round trips are told by flights, never by time alone, as a signature can take as long.
 pub(super) fn of_handshake(difference: &Difference<'_>) -> Option<Parts> {
-    let before = flights(difference.before.sample)?;
-    let after = flights(difference.after.sample)?;
+    let [before, after] = both(difference)?;
     let rtt = rtt_of(difference)?;
     let moved = moved(difference);
     let round_trips = i64::from(after.round_trips()) - i64::from(before.round_trips());
@@ -250,8 +251,12 @@ fn is_idle_between(difference: &Difference<'_>, flights: u32) -> bool {
 pub(super) struct Flights {
     /// The server's.
     pub(super) server: u32,
-    /// Segments in them.
+    /// Segments in them, or datagrams.
     pub(super) segments: usize,
+    /// What ended the one before the last.
+    pub(super) held: Option<Held>,
+    /// What carries them.
+    pub(super) transport: TransportName,
     /// Whether the server asks for another key share.
     pub(super) is_retried: bool,
     /// Whether a connection fails before it.
@@ -264,9 +269,18 @@ pub(super) fn flights(arm: &ArmSummary) -> Option<Flights> {
     Some(Flights {
         server: server.flights,
         segments: server.segments,
+        held: server.held,
+        transport: server.transport,
         is_retried: wire.bytes(Message::HelloRetryRequest).median > 0,
         is_second: wire.failed_server_wire_bytes().median > 0,
     })
+}
+
+/// Those of the baseline and of the arm, if one transport carries both: each takes round trips of its own.
+pub(super) fn both(difference: &Difference<'_>) -> Option<[Flights; 2]> {
+    let before = flights(difference.before.sample)?;
+    let after = flights(difference.after.sample)?;
+    (before.transport == after.transport).then_some([before, after])
 }
 
 impl Flights {

@@ -9,13 +9,12 @@ use lastbyte_flights::{Compute, Timeline};
 use lastbyte_link::Bytes;
 
 use super::Connections;
+use crate::expected::is_followed_over_quic;
 use crate::{
     CpuCosts, Dataset, Exchange, FolderError, Metric, Outcome, Row, Sample, Saved, SavedError,
     Validity, expected,
 };
-use lastbyte_study::{
-    Arm, Buffers, Cell, Congestion, CpuTime, Delivery, EngineName, Experiment, RecordSize,
-};
+use lastbyte_study::{Arm, Buffers, Cell, CpuTime, Delivery, EngineName, Experiment, RecordSize};
 
 /// What results of flight arithmetic are called, and their engine.
 pub(super) const ARITHMETIC: &str = "arithmetic";
@@ -417,25 +416,6 @@ impl Key {
     pub(super) fn has_chance(&self) -> bool {
         self.cell.has_loss() || self.cell.has_jitter()
     }
-}
-
-/// Whether arithmetic has a handshake over QUIC in this cell: not quinn's BBR, whose window and pacer are others, and no
-/// queue or window that holds a flight back.
-fn is_followed_over_quic(wire: &Exchange, cell: &Cell) -> bool {
-    let datagrams = |bytes: u32, size: u16| bytes.div_ceil(size.into());
-    // With an acknowledgement before it, and one that is not full.
-    let server = datagrams(
-        wire.sent(HandshakeFlight::Server),
-        cell.quic.server_datagram,
-    ) + 2;
-    let client = datagrams(
-        wire.sent(HandshakeFlight::ClientHello),
-        cell.quic.client_datagram,
-    );
-    cell.congestion != Congestion::Bbr
-        && cell.link.backward.queue >= server
-        && cell.link.forward.queue >= client
-        && cell.client_initcwnd > client
 }
 
 fn times_of(row: &Row) -> [Option<Duration>; 4] {
