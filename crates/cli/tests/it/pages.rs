@@ -468,7 +468,7 @@ fn options_of_pages_are_for_pages() {
         (&["--page", "median-2024", "--data", "1KiB"], "--data"),
         (&["--page", "median-2024", "--mix", "lte=1"], "population"),
         (&["--page", "median-2024", "--cache", "hot"], "cold"),
-        (&["--page", "median-2024", "--origins", "7"], "1..=6"),
+        (&["--page", "median-2024", "--origins", "7"], "1 to 6"),
         (&["--origins", "2"], "--page"),
         (&["--cpu-slowdown", "4"], "--page"),
         (
