@@ -17,7 +17,7 @@ use lastbyte_sizes::Message;
 pub use handshake::{FailedAttempt, Handshake, HandshakeFlight};
 pub use negotiated::{ChainSignal, Compression, EarlyData, HelloDigest, Negotiated, Resumption};
 pub use transfer::{Cut, Records, Then, Transfer, Unit, Writes};
-pub use transport::{Framed, Quic, Tcp, Transport};
+pub use transport::{AddressValidation, Framed, Quic, Tcp, Transport};
 
 /// One connection, and the one before it if that failed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

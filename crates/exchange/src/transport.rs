@@ -1,5 +1,7 @@
 //! What carries an exchange, and what that makes of it.
 
+use lastbyte_link::named;
+
 use crate::{Cut, Records, Transfer, Unit, Writes};
 
 /// What carries a connection.
@@ -23,7 +25,23 @@ pub struct Tcp {
 pub struct Quic {
     /// Datagrams that the client's first flight takes; none if that was not seen.
     pub client_hello_datagrams: Option<u32>,
+    /// How the server knew the client's address before the handshake, if it did.
+    pub address_validation: Option<AddressValidation>,
+    /// The token that the client showed, in bytes.
+    pub token_bytes: Option<u32>,
 }
+
+/// How a server knows that a client's address is true before its handshake shows that (RFC 9000, 8.1), so that it may send more
+/// than three times what it has received.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum AddressValidation {
+    /// It sends a Retry packet, whose token comes back (8.1.2).
+    Retry,
+    /// The client has a token of a NEW_TOKEN frame of a connection before (8.1.3).
+    Token,
+}
+
+named!(AddressValidation, "address validation", { Retry => "retry", Token => "token" });
 
 impl Default for Transport {
     fn default() -> Transport {

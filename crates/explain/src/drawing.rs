@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use lastbyte_exchange::AddressValidation;
 use lastbyte_flights::Flight;
 use lastbyte_link::Side;
 use lastbyte_sizes::Message;
@@ -40,6 +41,8 @@ impl Explanation {
         let mut writes = 0;
         let mut requests = 0;
         let mut last = None;
+        let quic = self.exchange.transport.quic().unwrap_or_default();
+        let has_retry_packet = quic.address_validation == Some(AddressValidation::Retry);
         let step = |flight: &Flight| {
             let is_new = last.replace(flight.sender) != Some(flight.sender);
             let is_handshake = flight.start < timeline.handshake;
@@ -51,6 +54,9 @@ impl Explanation {
                 Side::Client if requests > 1 => format!("request {requests}"),
                 Side::Client if !is_handshake && cell.work().requests == 0 => "Finished".to_owned(),
                 Side::Client if !is_handshake => "Finished, request".to_owned(),
+                Side::Client if !is_new && has_retry_packet => {
+                    "ClientHello once more, with the token of a Retry packet".to_owned()
+                }
                 Side::Client if writes > 1 => "second ClientHello".to_owned(),
                 Side::Client => "ClientHello".to_owned(),
                 Side::Server if is_handshake => handshake

@@ -101,9 +101,9 @@ impl HelloEdge {
         }
     }
 
-    /// Of one in Initials of datagrams of a size.
-    fn of_initials(bytes: usize, datagram: usize) -> HelloEdge {
-        let needed = |bytes| initials(bytes, datagram);
+    /// Of one in Initials of datagrams of a size, each with a token of so many bytes.
+    fn of_initials(bytes: usize, datagram: usize, token: usize) -> HelloEdge {
+        let needed = |bytes| initials(bytes, datagram, token);
         let found = around(bytes, [0, framing::MAX_MESSAGE], datagram, needed);
         HelloEdge {
             segments: found.flights,
@@ -299,10 +299,11 @@ impl Window {
         });
         Window {
             saved: saved.collect(),
-            client_hello: match arm.transport {
-                TransportName::Tcp => HelloEdge::new(hello, cell.hosts.mss()),
-                TransportName::Quic => {
-                    HelloEdge::of_initials(hello, cell.quic.client_datagram.into())
+            client_hello: match &wire.transport {
+                Transport::Tcp(_) => HelloEdge::new(hello, cell.hosts.mss()),
+                Transport::Quic(quic) => {
+                    let token = quic.token_bytes.unwrap_or(0) as usize;
+                    HelloEdge::of_initials(hello, cell.quic.client_datagram.into(), token)
                 }
             },
             flights: server_flights(wire, &walk(arm, wire, &cell), &cell),

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use lastbyte_exchange::{
-    Exchange, FailedAttempt, Handshake, HandshakeFlight, Negotiated, Quic, Transport,
+    AddressValidation, Exchange, FailedAttempt, Handshake, HandshakeFlight, Negotiated, Quic,
+    Transport,
 };
 use lastbyte_sizes::framing::{
     self, CHANGE_CIPHER_SPEC, ENCRYPTED_EXTENSIONS, RECORD_HEADER, certificate_verify, finished,
@@ -107,7 +108,7 @@ fn handshake(arm: &Arm, chain: Sizes<'_>, delivered: &OnWire) -> Result<Exchange
     let certificate = delivered.certificate;
     check(arm, certificate)?;
     let retries = has_retry(arm);
-    let own = OfTransport::of(arm.transport);
+    let own = OfTransport::of(arm);
     let server = [
         (
             Message::ServerHello,
@@ -157,7 +158,7 @@ fn handshake(arm: &Arm, chain: Sizes<'_>, delivered: &OnWire) -> Result<Exchange
     if arm.transport == TransportName::Quic {
         // How its flights are on the wire is for datagrams to decide.
         return Ok(Exchange {
-            transport: Transport::Quic(Quic::default()),
+            transport: Transport::Quic(own.quic),
             handshake,
             negotiated,
             ..Exchange::default()
@@ -425,16 +426,28 @@ struct OfTransport {
     session_id: usize,
     client_hello: usize,
     encrypted_extensions: usize,
+    /// What there is besides, over QUIC.
+    quic: Quic,
 }
 
 impl OfTransport {
-    fn of(transport: TransportName) -> OfTransport {
-        match transport {
-            TransportName::Tcp => OfTransport::default(),
-            TransportName::Quic => OfTransport {
-                session_id: quic::SESSION_ID,
-                client_hello: quic::CLIENT_EXTENSIONS,
-                encrypted_extensions: quic::SERVER_EXTENSIONS,
+    fn of(arm: &Arm) -> OfTransport {
+        if arm.transport == TransportName::Tcp {
+            return OfTransport::default();
+        }
+        let (token, more) = match arm.address_validation {
+            Some(AddressValidation::Retry) => (Some(quic::RETRY_TOKEN), quic::RETRY_PARAMETER),
+            Some(AddressValidation::Token) => (Some(quic::NEW_TOKEN), 0),
+            None => (None, 0),
+        };
+        OfTransport {
+            session_id: quic::SESSION_ID,
+            client_hello: quic::CLIENT_EXTENSIONS,
+            encrypted_extensions: quic::SERVER_EXTENSIONS + more,
+            quic: Quic {
+                address_validation: arm.address_validation,
+                token_bytes: token.map(number),
+                ..Quic::default()
             },
         }
     }
@@ -456,7 +469,7 @@ fn client_hello(arm: &Arm, chain: Sizes<'_>, shares: &[Group]) -> usize {
     let shares = shares
         .iter()
         .map(|group| CODE_POINT + LENGTH + group.client_share_bytes());
-    let own = OfTransport::of(arm.transport);
+    let own = OfTransport::of(arm);
     REST - own.session_id
         + own.client_hello
         + chain.server_name_bytes()

@@ -7,6 +7,9 @@
 //!   acknowledgement is padded.
 //! - **Credit** (RFC 9000, 8.1). A server may send three times what it has received until a Handshake packet of the client
 //!   shows that its address is true. quinn, like others, begins another *whole* datagram while one byte of that is left.
+//!   A token of a connection before shows that at once, and a Retry packet's a round trip later (8.1.2, 8.1.3): each Initial
+//!   is answered with one, and the client takes the first and begins again. Each Initial then has the token.
+//! - **Early data** (RFC 9001, 4.6) joins the last Initial, and the response the server's first flight.
 //! - **Acknowledgements.** Initial and Handshake packets are acknowledged at once, one by one.
 //! - **The window.** quinn sends while what is in flight and one datagram are *less* than the window. It grows by what is
 //!   acknowledged, but not where the end had nothing to send or no credit when it last tried.
@@ -21,7 +24,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::time::Duration;
 
-use lastbyte_exchange::{Exchange, HandshakeFlight};
+use lastbyte_exchange::{AddressValidation, Exchange, HandshakeFlight};
 use lastbyte_link::Side::{self, Client, Server};
 use lastbyte_link::{Fate, PacketKey, Pipe, Seed, Time};
 use lastbyte_sizes::Message;
@@ -37,6 +40,8 @@ const LONG_HEADER: usize = 1 + 4 + 1 + 8 + 1 + 8 + 2 + 1;
 const SHORT_HEADER: usize = 1 + 8 + 1;
 /// An empty token, which an Initial has.
 const NO_TOKEN: usize = 1;
+/// A Retry packet without its token (RFC 9000, 17.2.5).
+const RETRY: usize = 1 + 4 + 1 + 8 + 1 + 8 + TAG;
 /// A packet joins a datagram with at least this much room (quinn's `MIN_PACKET_SPACE`, and a tag).
 const LEAST_ROOM: usize = 1 + 4 + 1 + 20 + 1 + 20 + 4 + 4 + 32 + TAG;
 /// The connection IDs that each end gives the other once it has 1-RTT keys.
@@ -45,6 +50,8 @@ const CONNECTION_IDS: usize = 4;
 const CONNECTION_ID: usize = 1 + 1 + 1 + 1 + 8 + 16;
 /// What quinn wants to have room for before it adds one.
 const CONNECTION_ID_BOUND: usize = 1 + 8 + 8 + 1 + 20 + 16;
+/// What quinn wants to have room for before it adds a stream's frame.
+const STREAM_BOUND: usize = 1 + 8 + 8 + 8;
 /// What a server's first 1-RTT packet after the handshake has besides the response's frame: HANDSHAKE_DONE, and an
 /// acknowledgement with its delay.
 const DONE: usize = 1 + 7;
@@ -83,20 +90,21 @@ fn stream(length: usize) -> usize {
     2 + varint(length) + length
 }
 
-/// How many Initials a ClientHello takes, in datagrams of a size.
+/// How many Initials a ClientHello takes, in datagrams of a size, each with a token of so many bytes.
 #[must_use]
-pub fn initials(hello: usize, datagram: usize) -> usize {
-    of_hello(hello, datagram).count()
+pub fn initials(hello: usize, datagram: usize, token: usize) -> usize {
+    of_hello(hello, datagram, token).count()
 }
 
-/// What of a ClientHello is in each of its Initials.
-fn of_hello(hello: usize, datagram: usize) -> impl Iterator<Item = usize> {
+/// What of a ClientHello is in each of its Initials, and what room its datagram has besides.
+fn of_hello(hello: usize, datagram: usize, token: usize) -> impl Iterator<Item = (usize, usize)> {
+    let besides = LONG_HEADER + varint(token) + token + TAG;
     let mut offset = 0;
     std::iter::from_fn(move || {
-        let besides = LONG_HEADER + NO_TOKEN + TAG;
         let taken = fits(datagram, besides, offset, hello - offset);
+        let room = datagram.saturating_sub(besides + crypto(offset, taken));
         offset += taken;
-        (taken > 0).then_some(taken)
+        (taken > 0).then_some((taken, room))
     })
 }
 
@@ -169,8 +177,8 @@ impl ServerFlight {
     }
 }
 
-/// Bytes of the messages that a handshake consists of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Bytes of the messages that a handshake consists of, and what the server knows before it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Messages {
     /// The ClientHello.
     pub client_hello: usize,
@@ -180,19 +188,32 @@ pub struct Messages {
     pub rest: usize,
     /// The client's last ones.
     pub finish: usize,
+    /// How the server knows the client's address beforehand, if it does.
+    pub address_validation: Option<AddressValidation>,
+    /// The token by which it does; 0 without.
+    pub token: usize,
+    /// The response to early data, which leaves behind the server's messages; 0 without.
+    pub early_response: usize,
 }
 
 impl Messages {
     /// Those of an exchange.
     #[must_use]
     pub fn of(exchange: &Exchange) -> Messages {
+        let bytes = |message| exchange.bytes(message) as usize;
         let payload = |flight| exchange.handshake.payload(flight) as usize;
-        let server_hello = exchange.bytes(Message::ServerHello) as usize;
+        let quic = exchange.transport.quic().unwrap_or_default();
+        let server_hello = bytes(Message::ServerHello);
+        let is_early = (exchange.requests.as_ref()).is_some_and(|asked| asked.early.is_some());
+        let response = exchange.response.as_ref().filter(|_| is_early);
         Messages {
-            client_hello: exchange.bytes(Message::ClientHello) as usize,
+            client_hello: bytes(Message::ClientHello),
             server_hello,
             rest: payload(HandshakeFlight::Server).saturating_sub(server_hello),
             finish: payload(HandshakeFlight::ClientFinish),
+            address_validation: quic.address_validation,
+            token: quic.token_bytes.unwrap_or(0) as usize,
+            early_response: response.map_or(0, |response| response.payload),
         }
     }
 }
@@ -204,6 +225,11 @@ pub struct Walk {
     pub datagrams: Vec<Datagram>,
     /// When the client has all of the server's messages.
     pub handshake: Duration,
+    /// How much of the response to early data the first datagram has that has any of it, and when that left and comes.
+    joined: usize,
+    answered: Option<(Duration, Duration)>,
+    /// When the client began: behind a Retry packet, for the second time.
+    begun: Duration,
     /// Its link from then on: what leaves now arrives behind what has left.
     pipes: [Pipe; 2],
 }
@@ -224,6 +250,10 @@ struct Arrival {
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Carried {
+    /// An Initial that is answered with a Retry packet.
+    Unknown,
+    /// A Retry packet.
+    Retry,
     /// A part of the ClientHello; whether it is the last.
     Hello { is_last: bool },
     /// What a server's datagram has: bytes of the ServerHello, the number of its Handshake packet, bytes of the rest. None of
@@ -271,6 +301,9 @@ struct Ends<'p> {
     rest_sent: usize,
     /// Connection IDs that it has yet to give.
     ids_left: usize,
+    /// How much of an early response the first datagram has that has any of it, and when that left and comes.
+    joined: usize,
+    answered: Option<(Time, Time)>,
     initial_packets: Vec<Packet>,
     handshake_packets: Vec<Packet>,
     pacer: Pacer,
@@ -278,6 +311,8 @@ struct Ends<'p> {
     /// When the pacer lets the next datagram go, or would have: a timer that is set is not taken back.
     paced_until: Option<Time>,
     // The client.
+    begun: Time,
+    is_retried: bool,
     client_hello: usize,
     client_rest: usize,
     has_initial_keys: bool,
@@ -301,7 +336,8 @@ impl<'p> Ends<'p> {
             now: Time(0),
             received: 0,
             sent: 0,
-            is_validated: false,
+            is_validated: messages.address_validation.is_some(),
+            is_retried: false,
             window,
             in_flight: 0,
             is_limited: false,
@@ -310,6 +346,9 @@ impl<'p> Ends<'p> {
             hello_sent: 0,
             rest_sent: 0,
             ids_left: CONNECTION_IDS,
+            joined: 0,
+            begun: Time(0),
+            answered: None,
             initial_packets: Vec::new(),
             handshake_packets: Vec::new(),
             pacer: Pacer::new(path.quic.server_datagram, window, path.quic.initial_rtt),
@@ -323,12 +362,9 @@ impl<'p> Ends<'p> {
     }
 
     fn walk(mut self) -> Walk {
-        let size = self.path.quic.client_datagram;
-        let hello = self.messages.client_hello;
-        let mut left = hello;
-        for crypto in of_hello(hello, size) {
-            left -= crypto;
-            self.send(Client, size, crypto, Carried::Hello { is_last: left == 0 });
+        match self.messages.address_validation {
+            Some(AddressValidation::Retry) => self.client_begins(0, |_| Carried::Unknown),
+            Some(AddressValidation::Token) | None => self.client_says_hello(),
         }
         while self.client_rest < self.messages.rest {
             let arrival = self.under_way.peek().map(|Reverse(next)| next.at);
@@ -350,12 +386,39 @@ impl<'p> Ends<'p> {
         }
         Walk {
             handshake: self.now.since(Time(0)),
+            joined: self.joined,
+            begun: self.begun.since(Time(0)),
+            answered: self
+                .answered
+                .map(|(left, comes)| (left.since(Time(0)), comes.since(Time(0)))),
             datagrams: self.datagrams,
             pipes: self.pipes,
         }
     }
 
-    fn send(&mut self, sender: Side, bytes: usize, crypto: usize, carries: Carried) {
+    /// Has the client send its Initials, with a token of so many bytes, each as what it is if it is the last or not.
+    fn client_begins(&mut self, token: usize, carries: fn(bool) -> Carried) {
+        let size = self.path.quic.client_datagram;
+        let mut left = self.messages.client_hello;
+        self.begun = self.now;
+        for (crypto, _) in of_hello(left, size, token) {
+            left -= crypto;
+            self.send(Client, size, crypto, carries(left == 0));
+        }
+    }
+
+    fn client_says_hello(&mut self) {
+        self.client_begins(self.messages.token, |is_last| Carried::Hello { is_last });
+    }
+
+    /// Gives when it comes.
+    fn send(
+        &mut self,
+        sender: Side,
+        bytes: usize,
+        crypto: usize,
+        carries: Carried,
+    ) -> Option<Time> {
         let number = self.datagrams.len();
         self.datagrams.push(Datagram {
             sender,
@@ -364,18 +427,33 @@ impl<'p> Ends<'p> {
             crypto,
             held: None,
         });
-        if let Fate::Arrives(at) = send(&mut self.pipes, self.now, sender, bytes) {
-            self.under_way.push(Reverse(Arrival {
-                at,
-                number,
-                carries,
-            }));
-        }
+        let Fate::Arrives(at) = send(&mut self.pipes, self.now, sender, bytes) else {
+            return None;
+        };
+        self.under_way.push(Reverse(Arrival {
+            at,
+            number,
+            carries,
+        }));
+        Some(at)
     }
 
     fn arrives(&mut self, carries: Carried) {
         match carries {
+            Carried::Unknown => {
+                self.send(Server, RETRY + self.messages.token, 0, Carried::Retry);
+            }
+            // Later ones are dropped.
+            Carried::Retry => {
+                if !std::mem::replace(&mut self.is_retried, true) {
+                    self.client_says_hello();
+                }
+            }
             Carried::Hello { is_last } => {
+                if self.received == 0 {
+                    // The connection begins.
+                    self.pacer.filled = self.now;
+                }
                 self.received += self.path.quic.client_datagram;
                 self.has_hello |= is_last;
                 self.has_to_acknowledge = true;
@@ -562,6 +640,15 @@ impl<'p> Ends<'p> {
             ids = SHORT_HEADER + given * CONNECTION_ID + TAG;
             bytes += ids;
         }
+        // It joins the connection IDs. What acknowledges the early data comes later.
+        let response = self.messages.early_response;
+        let mut is_joined = false;
+        if ids > 0 && response > 0 && self.joined == 0 && size - bytes > STREAM_BOUND {
+            self.joined = (size - bytes - 2 - varint(response)).min(response);
+            bytes += stream(self.joined);
+            ids += stream(self.joined);
+            is_joined = true;
+        }
         // The last packet has the padding.
         if is_padded && bytes < size {
             let padding = size - bytes;
@@ -590,7 +677,7 @@ impl<'p> Ends<'p> {
         self.in_flight += ids;
         self.sent += bytes;
         self.pacer.spend(initial + last + ids);
-        self.send(
+        let comes = self.send(
             Server,
             bytes,
             hello + rest,
@@ -600,6 +687,9 @@ impl<'p> Ends<'p> {
                 rest,
             },
         );
+        if is_joined {
+            self.answered = comes.map(|comes| (self.now, comes));
+        }
     }
 }
 
@@ -688,8 +778,21 @@ pub fn timeline(exchange: &Exchange, path: &Path) -> Timeline {
         .map_or(0, |response| response.payload);
     let first = requests.and_then(|requests| requests.first.as_ref());
     let request = first.map_or(0, |request| request.payload);
+    let early = requests.and_then(|requests| requests.early.as_ref());
+    let early = early.map(|early| early.payload);
     let (of_request, request_bytes, asked) = walked.request(messages, request, path);
     let (of_response, response_bytes, answer) = walked.response(asked, response, path);
+    let (of_request, asked, of_response, answer) = match (early, walked.answered) {
+        (Some(early), Some((asked, answer))) if joins_hello(messages, early, path) => (
+            1,
+            asked,
+            1 + (response - walked.joined).div_ceil(path.quic.server_datagram),
+            answer,
+        ),
+        // What does not join it comes while the server answers.
+        (Some(_), _) => (2, walked.handshake, 1, walked.handshake),
+        (None, _) => (of_request, asked, of_response, answer),
+    };
     let handshake = walked.handshake + answered + compute.client_finish;
     let besides = answered + compute.client_finish;
     let ttfb = (response > 0).then(|| answer + besides + compute.response);
@@ -711,6 +814,7 @@ pub fn timeline(exchange: &Exchange, path: &Path) -> Timeline {
     let until = match has_retry {
         _ if is_hasty => Some(Duration::ZERO),
         Some(_) => Some(Duration::ZERO),
+        None if early.is_some() && (of_request > 1 || request > 0) => Some(Duration::ZERO),
         None if is_short => None,
         None if of_request > 1 => Some(handshake),
         None => Some(ttfb.unwrap_or(handshake)),
@@ -812,6 +916,14 @@ impl Walk {
     }
 }
 
+/// Whether early data of so many bytes joins the ClientHello's last datagram.
+fn joins_hello(messages: Messages, early: usize, path: &Path) -> bool {
+    let size = path.quic.client_datagram;
+    let last = of_hello(messages.client_hello, size, messages.token).last();
+    let room = last.map_or(0, |(_, room)| room);
+    room >= LEAST_ROOM && LONG_HEADER + stream(early) + TAG <= room
+}
+
 impl Datagram {
     /// Whether the next one waits for the client.
     fn waits(&self) -> bool {
@@ -825,7 +937,8 @@ impl Datagram {
     }
 }
 
-/// What each end sends before it waits for the other, acknowledgements aside.
+/// What each end sends before it waits for the other, acknowledgements and Retry packets aside. Behind those the client says hello
+/// a second time.
 fn flights(walked: &Walk, path: &Path, answered: Duration) -> Vec<Flight> {
     let flight = |sender, sent: Duration, late, datagrams: usize, bytes| Flight {
         sender,
@@ -834,25 +947,27 @@ fn flights(walked: &Walk, path: &Path, answered: Duration) -> Vec<Flight> {
         bytes,
         cwnd: path.server_initcwnd,
     };
-    let hellos = walked.datagrams.iter();
-    let hellos = hellos.filter(|sent| sent.sender == Client && sent.crypto > 0);
-    let (count, bytes) = hellos.fold((0, 0), |(count, bytes), hello| {
-        (count + 1, bytes + hello.bytes)
-    });
-    let hello = flight(
-        Client,
-        Duration::ZERO,
-        path.compute.client_hello,
-        count,
-        bytes,
-    );
+    let hello = |begun: Duration| {
+        let sent = walked.datagrams.iter();
+        let sent = sent.filter(|sent| sent.sender == Client && sent.crypto > 0);
+        let (count, bytes) = sent
+            .filter(|sent| sent.sent == begun)
+            .fold((0, 0), |(count, bytes), hello| {
+                (count + 1, bytes + hello.bytes)
+            });
+        flight(Client, begun, path.compute.client_hello, count, bytes)
+    };
+    let again = (!walked.begun.is_zero()).then(|| hello(walked.begun));
     let server = walked.server_flights(path).into_iter();
     let server = server.filter_map(|sent| {
         let (_, first) = sent.datagrams.first()?;
         let (count, bytes) = (sent.datagrams.len(), sent.bytes());
         Some(flight(Server, first.sent, answered, count, bytes))
     });
-    std::iter::once(hello).chain(server).collect()
+    std::iter::once(hello(Duration::ZERO))
+        .chain(again)
+        .chain(server)
+        .collect()
 }
 
 #[cfg(test)]

@@ -4,18 +4,20 @@ use std::net::SocketAddr;
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
-use bytes::BytesMut;
-use lastbyte_link::{Side, Time};
-use lastbyte_tls::{Alert, KeyLog, Stack, TlsError};
+use bytes::{Bytes, BytesMut};
+use lastbyte_link::{Time, mix};
+use lastbyte_tls::{Alert, KeyLog, Session, Stack, Tickets, TlsError};
 use quinn_proto::congestion::{BbrConfig, ControllerFactory, CubicConfig, NewRenoConfig};
 use quinn_proto::{
-    ClientConfig, Connection, ConnectionError, ConnectionHandle, DatagramEvent, Dir, Endpoint,
-    EndpointConfig, Event, ReadError, ServerConfig, StreamId, TransportConfig, TransportErrorCode,
-    ValidationTokenConfig,
+    AckFrequencyConfig, ClientConfig, Connection, ConnectionError, ConnectionHandle, DatagramEvent,
+    Dir, Endpoint, EndpointConfig, Event, ReadError, ServerConfig, StreamId, TransportConfig,
+    TransportErrorCode, ValidationTokenConfig, VarInt,
 };
 
 use crate::seeded::{self, ConnectionIds, Key, NoTime};
 use crate::session::Tls;
+use crate::tokens::{Store, Used};
+use crate::watched::{Asked, Watching};
 
 /// How an end is set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +30,9 @@ pub struct Settings {
     pub congestion: Congestion,
     /// The round-trip time before one is measured, of which the pacer and the first timeouts come (RFC 9002, 6.2.2).
     pub initial_rtt: Duration,
+    /// How long it asks the other end to wait before it acknowledges, once the handshake is complete (ACK_FREQUENCY of
+    /// draft-ietf-quic-ack-frequency); none has it ask for nothing.
+    pub ack_delay: Option<Duration>,
     /// How long nothing may come before the connection is given up.
     pub idle_timeout: Duration,
 }
@@ -45,11 +50,12 @@ impl Settings {
             window: u64::from(datagrams) * u64::from(datagram),
             congestion: Congestion::Cubic,
             initial_rtt: Settings::INITIAL_RTT,
+            ack_delay: None,
             idle_timeout: Duration::from_secs(30),
         }
     }
 
-    fn transport(&self) -> TransportConfig {
+    fn transport(&self, asked: &Asked) -> TransportConfig {
         let controller: Arc<dyn ControllerFactory + Send + Sync> = match self.congestion {
             Congestion::Cubic => {
                 let mut cubic = CubicConfig::default();
@@ -67,14 +73,27 @@ impl Settings {
                 Arc::new(bbr)
             }
         };
+        let ack_frequency = self.ack_delay.map(|delay| {
+            let mut asked = AckFrequencyConfig::default();
+            // What is out of order is acknowledged at once, as without this.
+            let at_once = VarInt::from_u32(1);
+            asked
+                .max_ack_delay(Some(delay))
+                .reordering_threshold(at_once);
+            asked
+        });
         let mut transport = TransportConfig::default();
         transport
-            .congestion_controller_factory(controller)
+            .congestion_controller_factory(Arc::new(Watching {
+                inner: controller,
+                asked: asked.clone(),
+            }))
             // Datagrams that are larger than this would be others' than those that were asked for.
             .mtu_discovery_config(None)
             .initial_mtu(self.datagram)
             .min_mtu(self.datagram)
             .initial_rtt(self.initial_rtt)
+            .ack_frequency_config(ack_frequency)
             .max_idle_timeout(self.idle_timeout.try_into().ok())
             // One datagram at a time, and no bit that is drawn.
             .enable_segmentation_offload(false)
@@ -100,12 +119,51 @@ pub enum Congestion {
 /// what it has to, and takes datagrams by [`transmit`](End::transmit) until there are none; all of this at one `now`,
 /// which never goes back.
 pub struct End {
-    side: Side,
     endpoint: Endpoint,
     connection: Option<(ConnectionHandle, Connection)>,
     tls: Tls,
+    /// Where datagrams come from.
+    peer: SocketAddr,
+    retries: Retries,
+    /// A client's tokens for the connection after this one.
+    tokens: Arc<Store>,
     is_established: bool,
     ended: Option<Ended>,
+    waits: Waits,
+}
+
+/// What an end has waited for.
+#[derive(Default)]
+struct Waits {
+    asked: Asked,
+    /// Since when it has something that it may not send, and why.
+    blocked: Option<(Time, Blocked)>,
+    /// When the pacer's timer is due.
+    paced_until: Option<Time>,
+    /// Whether what it sends now is by a timer that acknowledgements were to come before.
+    is_probing: bool,
+    by_window: Duration,
+    by_pacer: Duration,
+    probes: u64,
+}
+
+#[derive(Clone, Copy)]
+enum Blocked {
+    ByWindow,
+    ByPacer,
+}
+
+impl Waits {
+    /// Counts what it has waited for until now.
+    fn until(&mut self, now: Time) {
+        if let Some((since, why)) = self.blocked.take() {
+            let waited = now.since(since);
+            match why {
+                Blocked::ByWindow => self.by_window += waited,
+                Blocked::ByPacer => self.by_pacer += waited,
+            }
+        }
+    }
 }
 
 /// A request and its response: a stream of its own.
@@ -137,6 +195,42 @@ pub enum EndError {
     Transport(String),
 }
 
+/// What a client keeps of a connection for the next one to the same server.
+#[derive(Clone, Default)]
+pub struct Kept {
+    session: Option<Session>,
+    token: Option<Bytes>,
+}
+
+impl Kept {
+    /// The session alone.
+    #[must_use]
+    pub fn session(self) -> Kept {
+        Kept {
+            token: None,
+            ..self
+        }
+    }
+
+    /// The token alone (RFC 9000, 8.1.3).
+    #[must_use]
+    pub fn token(self) -> Kept {
+        Kept {
+            session: None,
+            ..self
+        }
+    }
+}
+
+/// Whether a server answers the Initial of a client whose address it does not know with a Retry packet (RFC 9000, 8.1.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Retries {
+    /// It begins the handshake.
+    Never,
+    /// It does.
+    Always,
+}
+
 /// What an end has counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
@@ -146,6 +240,12 @@ pub struct Stats {
     pub rtt: Duration,
     /// The congestion window, in bytes.
     pub window: u64,
+    /// Datagrams that it sent because acknowledgements had not come in time (RFC 9002, 6.2).
+    pub probes: u64,
+    /// How long it had something to send, and no room in its congestion window.
+    pub blocked_by_window: Duration,
+    /// How long it had something to send, and room, and its pacer held that back.
+    pub blocked_by_pacer: Duration,
 }
 
 /// quinn's clock is the system's type, of which no time can be made but from another.
@@ -170,22 +270,28 @@ impl End {
     /// rounded down: who comes to the very nanosecond finds a byte less, and sends a datagram less. No kernel is so early.
     pub const TIMER: Duration = Duration::from_micros(1);
 
-    /// A client that connects at `now`. Its name for the server is its stack's.
+    /// A client that connects at `now`, with what it has kept of the connection before, if there was one. Its name for
+    /// the server is its stack's.
     ///
     /// # Errors
     /// When nothing can be sent at all.
     pub fn client(
         stack: Arc<dyn Stack>,
         settings: &Settings,
+        kept: Kept,
         seed: u64,
         now: Time,
     ) -> Result<End, EndError> {
-        let tls = Tls::of(stack);
+        let tls = Tls::client(stack, kept.session);
+        let tokens = Arc::new(Store::of(kept.token));
         let mut config = ClientConfig::new(Arc::new(tls.clone()));
-        config.transport_config(Arc::new(settings.transport()));
+        let asked = Asked::default();
+        config.transport_config(Arc::new(settings.transport(&asked)));
+        config.token_store(tokens.clone());
         let first = ConnectionIds::of_seed(!seed);
         config.initial_dst_cid_provider(Arc::new(move || first.next()));
-        let mut end = End::new(Side::Client, tls, seed, None);
+        let mut end = End::new(SERVER.into(), tls, asked, seed, None);
+        end.tokens = tokens;
         let connected = end
             .endpoint
             .connect(instant(now), config, SERVER.into(), "localhost");
@@ -198,18 +304,39 @@ impl End {
     }
 
     /// A server that waits for a connection.
-    pub fn server(stack: Arc<dyn Stack>, settings: &Settings, seed: u64) -> End {
-        let tls = Tls::of(stack);
-        let mut config = ServerConfig::new(Arc::new(tls.clone()), Arc::new(Key));
-        config.transport_config(Arc::new(settings.transport()));
-        config.time_source(Arc::new(NoTime));
-        let mut tokens = ValidationTokenConfig::default();
-        tokens.sent(0);
-        config.validation_token_config(tokens);
-        End::new(Side::Server, tls, seed, Some(Arc::new(config)))
+    pub fn server(stack: Arc<dyn Stack>, settings: &Settings, retries: Retries, seed: u64) -> End {
+        let tls = Tls::server(stack, Tickets::Configured);
+        let mut end = End::listening(tls, settings, 0, Arc::default(), seed);
+        end.retries = retries;
+        end
     }
 
-    fn new(side: Side, tls: Tls, seed: u64, server: Option<Arc<ServerConfig>>) -> End {
+    /// One for the connection of which a client has something to [keep](End::kept): it sends a session's tickets and a token
+    /// when its handshake is complete.
+    pub fn issuing_server(stack: Arc<dyn Stack>, settings: &Settings, seed: u64) -> End {
+        let tls = Tls::server(stack, Tickets::OfSession);
+        End::listening(tls, settings, 1, Arc::default(), seed)
+    }
+
+    /// One that sends so many tokens, and knows those that were used.
+    fn listening(tls: Tls, settings: &Settings, tokens: u32, used: Arc<Used>, seed: u64) -> End {
+        let mut config = ServerConfig::new(Arc::new(tls.clone()), Arc::new(Key));
+        let asked = Asked::default();
+        config.transport_config(Arc::new(settings.transport(&asked)));
+        config.time_source(Arc::new(NoTime));
+        let mut validation = ValidationTokenConfig::default();
+        validation.sent(tokens).log(used);
+        config.validation_token_config(validation);
+        End::new(CLIENT.into(), tls, asked, seed, Some(Arc::new(config)))
+    }
+
+    fn new(
+        peer: SocketAddr,
+        tls: Tls,
+        asked: Asked,
+        seed: u64,
+        server: Option<Arc<ServerConfig>>,
+    ) -> End {
         let mut config = EndpointConfig::new(Arc::new(Key));
         config
             .rng_seed(Some(seeded::bytes(seed)))
@@ -217,21 +344,24 @@ impl End {
             // No version but the one, and no bit that is drawn.
             .grease_quic_bit(false);
         End {
-            side,
             endpoint: Endpoint::new(Arc::new(config), server, true, None),
             connection: None,
             tls,
+            peer,
+            retries: Retries::Never,
+            tokens: Arc::new(Store::of(None)),
             is_established: false,
             ended: None,
+            waits: Waits {
+                asked,
+                ..Waits::default()
+            },
         }
     }
 
     /// Takes a datagram. Gives one that answers it outside of any connection, if there is such.
     pub fn receive(&mut self, now: Time, datagram: &[u8]) -> Option<Vec<u8>> {
-        let peer: SocketAddr = match self.side {
-            Side::Client => SERVER.into(),
-            Side::Server => CLIENT.into(),
-        };
+        let peer = self.peer;
         let mut answer = Vec::new();
         let now = instant(now);
         // quinn's NewReno takes no acknowledgement of what was sent at the very instant of its making, which is the
@@ -246,6 +376,13 @@ impl End {
                 connection.handle_event(event);
                 self.settle();
                 None
+            }
+            (DatagramEvent::NewConnection(incoming), None)
+                if self.retries == Retries::Always && !incoming.remote_address_validated() =>
+            {
+                // One whose token is a Retry's already is accepted or refused.
+                let _sent = self.endpoint.retry(incoming, &mut answer);
+                Some(answer).filter(|answer| !answer.is_empty())
             }
             (DatagramEvent::NewConnection(incoming), None) => {
                 let accepted = (self.endpoint).accept(incoming, just_before, &mut answer, None);
@@ -281,7 +418,13 @@ impl End {
         let due = connection.poll_timeout();
         let is_due = due.is_some_and(|due| due <= instant(now));
         if is_due {
+            let lost = |connection: &Connection| connection.stats().path.lost_packets;
+            let before = lost(connection);
             connection.handle_timeout(instant(now));
+            // Of the timers under which something leaves that is to be acknowledged, the others are the pacer's and that of a
+            // packet that is deemed lost.
+            let is_pacers = self.waits.paced_until.is_some_and(|paced| paced <= now);
+            self.waits.is_probing = !is_pacers && lost(connection) == before;
             self.settle();
         }
         is_due
@@ -293,7 +436,28 @@ impl End {
         let Some((_, connection)) = &mut self.connection else {
             return false;
         };
+        let waits = &mut self.waits;
+        waits.until(now);
+        waits.asked.take();
+        let before = waits.is_probing.then(|| to_acknowledge(connection));
+        let deadline = connection.poll_timeout();
         let is_sent = connection.poll_transmit(instant(now), 1, out).is_some();
+        if is_sent {
+            let is_probe = before.is_some_and(|before| to_acknowledge(connection) > before);
+            waits.probes += u64::from(is_probe);
+        } else {
+            waits.is_probing = false;
+            // Of the timers, this sets none but the pacer's where nothing leaves.
+            let next = connection.poll_timeout();
+            let is_set =
+                next.is_some() && (next != deadline || next.map(time) == waits.paced_until);
+            let paced_until = next.map(time).filter(|_| is_set);
+            waits.blocked = waits.asked.take().then_some(match paced_until {
+                Some(_) => (now, Blocked::ByPacer),
+                None => (now, Blocked::ByWindow),
+            });
+            waits.paced_until = paced_until.filter(|_| waits.blocked.is_some());
+        }
         self.settle();
         is_sent
     }
@@ -343,6 +507,27 @@ impl End {
     /// Whether its handshake is complete: a client's Finished is made, a server has verified it.
     pub fn is_established(&self) -> bool {
         self.is_established
+    }
+
+    /// Whether this client may send requests in 0-RTT packets, before its handshake is complete.
+    pub fn has_early_data(&self) -> bool {
+        let connection = self.connection.as_ref();
+        !self.is_established && connection.is_some_and(|(_, connection)| connection.has_0rtt())
+    }
+
+    /// Whether the server took what this client sent so. Where it did not, those requests are no more. Known once
+    /// established.
+    pub fn is_early_data_accepted(&self) -> bool {
+        let connection = self.connection.as_ref();
+        connection.is_some_and(|(_, connection)| connection.accepted_0rtt())
+    }
+
+    /// What this client has for the connection after this one.
+    pub fn kept(&self) -> Kept {
+        Kept {
+            session: self.tls.ticket(),
+            token: self.tokens.latest(),
+        }
     }
 
     /// Why the connection is over, if it is.
@@ -414,8 +599,73 @@ impl End {
             lost: path.lost_packets,
             rtt: path.rtt,
             window: path.cwnd,
+            probes: self.waits.probes,
+            blocked_by_window: self.waits.by_window,
+            blocked_by_pacer: self.waits.by_pacer,
         })
     }
+}
+
+/// How many frames it has sent that are to be acknowledged.
+fn to_acknowledge(connection: &Connection) -> u64 {
+    let sent = connection.stats().frame_tx;
+    let handshake = sent.crypto + u64::from(sent.handshake_done) + sent.new_token;
+    let streams = sent.stream + sent.max_data + sent.max_stream_data + sent.reset_stream;
+    handshake + streams + sent.ping + sent.new_connection_id + sent.retire_connection_id
+}
+
+/// Carries the handshake of a connection before the one that counts, and gives what its client keeps: a session and a token.
+/// Its ends are a millisecond apart, and nothing is lost.
+///
+/// # Errors
+/// When it can't begin, or does not get that far.
+pub fn connection_before(
+    stack: &Arc<dyn Stack>,
+    client: &Settings,
+    server: &Settings,
+    seed: u64,
+) -> Result<Kept, EndError> {
+    const DELAY: Duration = Duration::from_millis(1);
+    /// Round trips that the largest chain takes, and many more.
+    const MOST: u32 = 10_000;
+
+    let mut now = Time(0);
+    let none = Kept::default();
+    let mut ends = [
+        End::client(stack.clone(), client, none, mix(seed ^ 1), now)?,
+        End::issuing_server(stack.clone(), server, mix(seed ^ 2)),
+    ];
+    let mut under_way: [Vec<Vec<u8>>; 2] = Default::default();
+    for _ in 0..MOST {
+        let mut sent: [Vec<Vec<u8>>; 2] = Default::default();
+        for (end, (arrived, sent)) in ends.iter_mut().zip(under_way.iter().zip(&mut sent)) {
+            end.on_time(now);
+            for datagram in arrived {
+                sent.extend(end.receive(now, datagram));
+            }
+            let mut datagram = Vec::new();
+            while end.transmit(now, &mut datagram) {
+                sent.push(datagram.clone());
+            }
+        }
+        sent.swap(0, 1);
+        under_way = sent;
+        let [client, _] = &ends;
+        let kept = client.kept();
+        if kept.session.is_some() && kept.token.is_some() {
+            return Ok(kept);
+        }
+        if let Some(ended) = ends.iter().find_map(End::ended) {
+            return Err(match ended {
+                Ended::Tls(error) => EndError::Tls(error.clone()),
+                ended => EndError::Transport(ended.to_string()),
+            });
+        }
+        now = now + DELAY;
+    }
+    Err(EndError::Transport(
+        "the server gave neither a session nor a token".to_owned(),
+    ))
 }
 
 /// The alert of TLS that a CONNECTION_CLOSE stands for (RFC 9001, 4.8).

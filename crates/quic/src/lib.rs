@@ -10,8 +10,12 @@
 mod end;
 mod seeded;
 mod session;
+mod tokens;
+mod watched;
 
-pub use end::{Congestion, End, EndError, Ended, Request, Settings, Stats};
+pub use end::{
+    Congestion, End, EndError, Ended, Kept, Request, Retries, Settings, Stats, connection_before,
+};
 
 /// The version of the library that speaks QUIC.
 pub const VERSION: &str = "quinn-proto 0.11.19";

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use bytes::BytesMut;
 use lastbyte_tls::{
     Alert, HeaderProtection, KeyLog, Level, PacketProtection, PacketSecret, Progress, QUIC_V1,
-    QuicOutput, QuicTls, Stack, TAG_BYTES, TlsError, retry_tag,
+    QuicOutput, QuicTls, Session as TlsTicket, Stack, TAG_BYTES, Tickets, TlsError, retry_tag,
 };
 use quinn_proto::crypto::{
     self, CryptoError, ExportKeyingMaterialError, HeaderKey, KeyPair, Keys, PacketKey, Session,
@@ -22,6 +22,10 @@ pub(crate) struct Tls(Arc<Inner>);
 
 struct Inner {
     stack: Arc<dyn Stack>,
+    /// What a client resumes, where its stack does not decide that.
+    resumes: Option<TlsTicket>,
+    /// What a server sends.
+    tickets: Tickets,
     state: Mutex<State>,
 }
 
@@ -33,11 +37,26 @@ struct State {
 }
 
 impl Tls {
-    pub(crate) fn of(stack: Arc<dyn Stack>) -> Tls {
+    pub(crate) fn client(stack: Arc<dyn Stack>, resumes: Option<TlsTicket>) -> Tls {
+        Tls::new(stack, resumes, Tickets::Configured)
+    }
+
+    pub(crate) fn server(stack: Arc<dyn Stack>, tickets: Tickets) -> Tls {
+        Tls::new(stack, None, tickets)
+    }
+
+    fn new(stack: Arc<dyn Stack>, resumes: Option<TlsTicket>, tickets: Tickets) -> Tls {
         Tls(Arc::new(Inner {
             stack,
+            resumes,
+            tickets,
             state: Mutex::default(),
         }))
+    }
+
+    /// The latest session that its client can resume.
+    pub(crate) fn ticket(&self) -> Option<TlsTicket> {
+        self.with(|state| state.connection.as_ref()?.session())
     }
 
     /// Why it could not go on.
@@ -60,8 +79,11 @@ impl Tls {
         let mut encoded = Vec::new();
         parameters.write(&mut encoded);
         let connection = match side {
-            Side::Client => self.0.stack.quic_client(&encoded),
-            Side::Server => self.0.stack.quic_server(&encoded),
+            Side::Client => match &self.0.resumes {
+                Some(session) => self.0.stack.quic_resuming_client(session, &encoded),
+                None => self.0.stack.quic_client(&encoded),
+            },
+            Side::Server => self.0.stack.quic_server(self.0.tickets, &encoded),
         };
         self.with(|state| match connection {
             Ok(connection) => state.connection = Some(connection),
@@ -165,11 +187,17 @@ impl Session for TlsSession {
     }
 
     fn early_crypto(&self) -> Option<(Box<dyn HeaderKey>, Box<dyn PacketKey>)> {
-        None
+        let secret = (self.tls).with(|state| state.connection.as_ref()?.early_secret())?;
+        let header = Box::new(Header::now(secret.header()?));
+        let packet: Box<dyn PacketKey> = match self.side {
+            Side::Client => Box::new(Sealing(secret.sealing()?)),
+            Side::Server => Box::new(Opening::now(secret.opening()?)),
+        };
+        Some((header, packet))
     }
 
     fn early_data_accepted(&self) -> Option<bool> {
-        Some(false)
+        (self.tls).with(|state| Some(state.connection.as_ref()?.is_early_data_accepted()))
     }
 
     fn is_handshaking(&self) -> bool {
@@ -436,6 +464,13 @@ struct Opening {
 }
 
 impl Opening {
+    fn now(key: PacketProtection) -> Opening {
+        Opening {
+            key: OnceLock::from(Some(key)),
+            later: None,
+        }
+    }
+
     fn later(secret: PeerSecret) -> Opening {
         Opening {
             key: OnceLock::new(),

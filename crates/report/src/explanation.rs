@@ -293,13 +293,14 @@ fn edges(explained: &Explanation, windows: &[String]) -> Vec<Line> {
         of("flights", &|window| window.edges.flights.to_string()),
     ];
     if explained.arm.transport == TransportName::Quic {
-        lines.insert(
-            3,
-            of("credit that they give, bytes", &|window| {
+        // Who knows the client's address beforehand needs none.
+        if explained.arm.address_validation.is_none() {
+            let credit = of("credit that they give, bytes", &|window| {
                 let datagram = usize::from(window.cell.quic.client_datagram);
                 (3 * window.client_hello.segments * datagram).to_string()
-            }),
-        );
+            });
+            lines.insert(3, credit);
+        }
         lines.push(of("datagrams of each, and what ends it", &datagrams));
     }
     let differs = |window: &Window| window.most_flights != window.edges.flights;

@@ -1,6 +1,6 @@
 //! Whether connections did what their arm says.
 
-use lastbyte_exchange::Negotiated;
+use lastbyte_exchange::{AddressValidation, Negotiated};
 use lastbyte_sizes::{ChainSpec, Message, Resumption as Asked, names};
 use thiserror::Error;
 
@@ -106,6 +106,7 @@ pub fn check_wire(arm: &Arm, wire: &Exchange, dns: &Dns) -> Result<(), String> {
 
 fn check_handshake(arm: &Arm, wire: &Exchange, dns: &Dns) -> Result<(), Mismatch> {
     check_key_exchange(arm, wire)?;
+    check_address(arm, wire)?;
     let shown = arm.delivery.check_handshake(arm, wire, dns)?;
     match (arm.resumption, wire.negotiated.resumption) {
         (Asked::Full, Resumption::Full) => check_authentication(arm, wire, shown),
@@ -128,6 +129,19 @@ fn check_key_exchange(arm: &Arm, wire: &Exchange) -> Result<(), Mismatch> {
         (true, 1..) => Err(Mismatch::Unasked("needed a HelloRetryRequest")),
         (false, 0) => Err(Mismatch::NeedlessShare(arm.group)),
         _ => Ok(()),
+    }
+}
+
+/// How the server knew its client's address.
+fn check_address(arm: &Arm, wire: &Exchange) -> Result<(), Mismatch> {
+    let Some(quic) = wire.transport.quic() else {
+        return Ok(());
+    };
+    match (arm.address_validation, quic.address_validation) {
+        (asked, seen) if asked == seen => Ok(()),
+        (_, Some(AddressValidation::Retry)) => Err(Mismatch::Unasked("was sent a Retry packet")),
+        (_, Some(AddressValidation::Token)) => Err(Mismatch::Unasked("had a token")),
+        (_, None) => Err(Mismatch::NoAddressValidation),
     }
 }
 

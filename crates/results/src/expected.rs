@@ -14,7 +14,7 @@ use lastbyte_sizes::{Message, framing};
 
 use super::Row;
 use lastbyte_study::exchange::{REQUEST, early_upload, records};
-use lastbyte_study::{Buffers, Cell, Congestion, RecordSize, Writes};
+use lastbyte_study::{Buffers, Cell, Congestion, Quic, RecordSize, Writes};
 
 /// When what happens on a connection without loss and jitter. `seen` is what an observer
 /// saw of a handshake of the arm, `compute` the time that its steps take in memory.
@@ -27,11 +27,24 @@ pub fn expected(
     let (whole, path) = (whole(seen, cell, record_size), path(cell, compute));
     let last = match seen.transport {
         Transport::Tcp(_) => timeline(&whole, &path),
-        Transport::Quic(_) => quic::timeline(&whole, &path),
+        Transport::Quic(_) => over_quic(&whole, &path, cell),
     };
     match &seen.failed {
         None => last,
         Some(failed) => after(failed, last, cell, compute),
+    }
+}
+
+/// Ends that ask each other for another delay of acknowledgements say so in what they send first after the handshake.
+fn over_quic(whole: &Exchange, path: &Path, cell: &Cell) -> Timeline {
+    let timeline = quic::timeline(whole, path);
+    let limit = (cell.quic.ack_delay != Quic::ACK_DELAY).then_some(Limit {
+        until: timeline.handshake,
+        reason: Reason::Paced,
+    });
+    Timeline {
+        limit: timeline.limit.or(limit),
+        ..timeline
     }
 }
 

@@ -26,6 +26,11 @@ pub const RESERVED: (usize, usize) = (7, 8);
 /// first packet, which it counts once that is open (`Connection::handle_first_packet`).
 pub const UNCREDITED: usize = 16;
 
+/// A token of a NEW_TOKEN frame, which a client shows on a later connection (RFC 9000, 8.1.3).
+pub const NEW_TOKEN: usize = 46;
+/// A Retry packet's (RFC 9000, 8.1.2).
+pub const RETRY_TOKEN: usize = 57;
+
 /// A parameter whose id has one byte (RFC 9000, 18): id, length, value.
 const fn parameter(value: usize) -> usize {
     1 + 1 + value
@@ -68,3 +73,6 @@ pub const SERVER_EXTENSIONS: usize = {
     let stateless_reset_token = parameter(RESET_TOKEN);
     CLIENT_EXTENSIONS + original_destination_connection_id + stateless_reset_token
 };
+
+/// What EncryptedExtensions have more behind a Retry packet: the retry_source_connection_id (RFC 9000, 7.3).
+pub const RETRY_PARAMETER: usize = parameter(CONNECTION_ID);

@@ -257,13 +257,6 @@ impl Arm {
                 );
             }
         }
-        let (_, early_data) = self.sessions.shares();
-        if self.resumption == Resumption::EarlyData || early_data != Probability::ZERO {
-            return refused(
-                "resume",
-                "early data is sent over TCP alone: write resume=ticket",
-            );
-        }
         match (self.delivery.asks_dns(), self.delivery.retries()) {
             (true, _) => refused("delivery", NO_DNS),
             (_, true) => refused("delivery", NO_RETRY),
@@ -280,6 +273,10 @@ impl Arm {
         self.delivery.check_arm(self)?;
         if self.transport == TransportName::Quic {
             self.check_quic()?;
+        } else if self.address_validation.is_some() {
+            return Err(ArmProblem::OfQuic {
+                key: "address_validation",
+            });
         }
         let early_data = self.says("early_data");
         let resumes = matches!(self.sessions, Sessions::Share { resumes, .. } if resumes != Probability::ZERO);

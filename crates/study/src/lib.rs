@@ -82,6 +82,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use lastbyte_exchange::AddressValidation;
 use lastbyte_link::{Bytes, Link, Seed, named};
 use lastbyte_sizes::{ChainSpec, Group, PemFiles, Resumption, StackName};
 
@@ -127,6 +128,8 @@ pub struct Arm {
     pub server: Server,
     /// What carries its connections.
     pub transport: TransportName,
+    /// How a server knows its client's address before the handshake shows it, over QUIC.
+    pub address_validation: Option<AddressValidation>,
 }
 
 impl Arm {
@@ -152,6 +155,7 @@ impl Arm {
             delivery: Delivery::Full,
             server: Server::default(),
             transport: TransportName::default(),
+            address_validation: None,
         }
     }
 }

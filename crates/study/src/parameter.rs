@@ -24,7 +24,7 @@ use super::value::ParameterError;
 use super::{Cell, StudyFolder};
 
 /// All parameters: in this order they are set and reported, and in grids the last changes fastest.
-const ALL: [Parameter; 29] = [
+const ALL: [Parameter; 30] = [
     Parameter::LINK,
     Parameter(&link::RTT),
     Parameter::RATE,
@@ -46,6 +46,7 @@ const ALL: [Parameter; 29] = [
     Parameter::QUIC_DATAGRAM,
     Parameter(&quic::CLIENT_DATAGRAM),
     Parameter(&quic::INITIAL_RTT),
+    Parameter(&quic::ACK_DELAY),
     Parameter::PAGE,
     Parameter(&page::ORIGINS),
     Parameter(&page::CACHE),

@@ -76,6 +76,8 @@ pub struct Quic {
     pub server_datagram: u16,
     /// The round-trip time before one is measured.
     pub initial_rtt: Duration,
+    /// How long each end waits at most before it acknowledges (`max_ack_delay`).
+    pub ack_delay: Duration,
 }
 
 impl Quic {
@@ -85,6 +87,8 @@ impl Quic {
     pub const MOST_DATAGRAM: u16 = 1500 - Quic::HEADERS;
     /// Those of IPv4 and of UDP, in bytes.
     pub const HEADERS: u16 = 20 + 8;
+    /// What ends wait that say nothing else (RFC 9000, 18.2).
+    pub const ACK_DELAY: Duration = Duration::from_millis(25);
 
     /// The IP packet of a datagram, in bytes.
     pub const fn packet(datagram: u16) -> u16 {
@@ -99,6 +103,7 @@ impl Default for Quic {
             client_datagram: Quic::LEAST_DATAGRAM,
             server_datagram: Quic::LEAST_DATAGRAM,
             initial_rtt: Duration::from_millis(333),
+            ack_delay: Quic::ACK_DELAY,
         }
     }
 }

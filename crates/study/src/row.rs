@@ -342,6 +342,12 @@ pub struct QuicStats {
     pub rtt: Duration,
     /// The congestion window at the end, in bytes.
     pub cwnd_bytes: u32,
+    /// Datagrams that it sent because acknowledgements had not come in time (RFC 9002, 6.2).
+    pub probes: u32,
+    /// How long it had something to send, and no room in its congestion window.
+    pub blocked_by_window: Duration,
+    /// How long it had something to send, and room for it, and its pacer held that back.
+    pub blocked_by_pacer: Duration,
     /// Payload of the datagrams that it had sent before it knew the peer's address: all that a server sends before the
     /// client's first Handshake packet comes (RFC 9000, 8.1). None of a client, which asks for nothing without one.
     pub unvalidated_bytes: Option<u32>,

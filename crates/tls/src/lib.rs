@@ -61,7 +61,7 @@ pub use crate::protection::{
     HeaderProtection, PacketProtection, PacketSecret, QUIC_V1, TAG_BYTES, retry_tag,
 };
 pub use crate::quic::{ALPN, Level, QuicOutput, QuicTls};
-pub use crate::stack::{Connection, KeyLog, Progress, Retry, Session, Stack};
+pub use crate::stack::{Connection, KeyLog, Progress, Retry, Session, Stack, Tickets};
 pub use crate::stacks::version;
 pub use lastbyte_sizes::framing::{MAX_EARLY_DATA, MAX_PLAINTEXT};
 pub use lastbyte_sizes::{CertificateCompression, Compressions, Elision, UnknownCompression};

@@ -40,7 +40,7 @@ mod trust_anchors;
 
 use self::credentials::Credentials;
 use self::elision::NextTry;
-use self::quic::OpenSslQuic;
+use self::quic::{EarlyPackets, OpenSslQuic};
 pub use self::random::{RandomSequence, Randomness};
 
 const STACK: StackName = StackName::OpenSsl;
@@ -51,6 +51,7 @@ struct OpenSslClient {
     context: SslContext,
     server_name: String,
     delivery: Delivery,
+    resumption: Resumption,
     elision: Option<elision::Client>,
 }
 
@@ -102,6 +103,7 @@ impl OpenSslClient {
             context: context.build(),
             server_name: config.chain.server_name().to_owned(),
             delivery: config.delivery.clone(),
+            resumption: config.resumption,
             elision,
         })
     }
@@ -130,7 +132,7 @@ impl OpenSslClient {
         let mut ssl = Ssl::new(&self.context)?;
         ssl.set_hostname(&self.server_name)?;
         ssl.param_mut().set_host(&self.server_name)?;
-        if let Some(SessionDer(der)) = session {
+        if let Some(SessionDer { der, .. }) = session {
             ffi::set_session(&mut ssl, &SslSession::from_der(der)?)?;
         }
         if let Some((offer, end_entity)) = offer {
@@ -166,10 +168,16 @@ impl ClientSide for OpenSslClient {
         session: Option<&Session>,
         parameters: &[u8],
     ) -> Result<Box<dyn QuicTls>, TlsError> {
-        let ssl = self.ssl(session_der(session)?, None, None);
-        let connection = ssl.and_then(|mut ssl| {
+        let session = session_der(session)?;
+        let early = match (self.resumption, session) {
+            // Of a session without parameters nothing is known that early data could be sent by.
+            (Resumption::EarlyData, Some(SessionDer { parameters, .. })) => parameters.clone(),
+            _ => None,
+        };
+        let early = early.map_or(EarlyPackets::None, EarlyPackets::Sent);
+        let connection = self.ssl(session, None, None).and_then(|mut ssl| {
             ssl.set_alpn_protos(&alpn())?;
-            OpenSslQuic::new(ssl, parameters)
+            OpenSslQuic::new(ssl, parameters, early)
         });
         Ok(Box::new(connection.map_err(protocol)?))
     }
@@ -193,7 +201,22 @@ impl ClientSide for OpenSslClient {
 
 /// A session as OpenSSL writes it.
 #[derive(Clone)]
-struct SessionDer(Vec<u8>);
+struct SessionDer {
+    der: Vec<u8>,
+    /// The server's transport parameters, of a session over QUIC.
+    parameters: Option<Vec<u8>>,
+}
+
+impl SessionDer {
+    /// That of a connection, once a ticket has come.
+    fn of(ssl: &SslRef, parameters: Option<Vec<u8>>) -> Option<SessionDer> {
+        let session = ssl.session()?;
+        // A copy: OpenSSL forbids to resume the session of a connection that ends without closing.
+        let der = ffi::is_resumable(session).then(|| session.to_der());
+        let der = der?.ok()?;
+        Some(SessionDer { der, parameters })
+    }
+}
 
 impl OpenSslServer {
     pub(crate) fn new(config: &TlsConfig<'_>) -> Result<Self, TlsError> {
@@ -233,7 +256,11 @@ impl ServerSide for OpenSslServer {
 
     fn accept_quic(&self, tickets: u8, parameters: &[u8]) -> Result<Box<dyn QuicTls>, TlsError> {
         let ssl = self.ssl(tickets);
-        let connection = ssl.and_then(|ssl| OpenSslQuic::new(ssl, parameters));
+        let early = match self.resumption {
+            Resumption::EarlyData => EarlyPackets::Taken,
+            Resumption::Full | Resumption::Ticket => EarlyPackets::None,
+        };
+        let connection = ssl.and_then(|ssl| OpenSslQuic::new(ssl, parameters, early));
         Ok(Box::new(connection.map_err(protocol)?))
     }
 }
@@ -555,10 +582,7 @@ impl Connection for OpenSslConnection {
     }
 
     fn session(&mut self) -> Option<Session> {
-        let session = self.stream.ssl().session()?;
-        // A copy: OpenSSL forbids to resume the session of a connection that ends without closing.
-        let copy = ffi::is_resumable(session).then(|| session.to_der());
-        copy?.ok().map(|der| Session::new(SessionDer(der)))
+        SessionDer::of(self.stream.ssl(), None).map(Session::new)
     }
 
     fn delivery(&self) -> Option<Result<(), Fallback>> {

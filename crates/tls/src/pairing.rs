@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use pqtlsad::validate::Offer;
 
 use crate::quic::QuicTls;
-use crate::stack::{ClientSide, Retry, ServerSide};
+use crate::stack::{ClientSide, Retry, ServerSide, Tickets};
 use crate::stacks::implementation;
 use crate::{Connection, Resumption, Session, Stack, TlsConfig, TlsError, handshake_between};
 
@@ -35,6 +35,10 @@ impl Pairing {
             resumption: config.resumption,
             shared: Mutex::default(),
         })
+    }
+
+    fn tickets_of_session(&self) -> u8 {
+        (self.client.tickets_per_session()).min(self.server.max_tickets())
     }
 
     /// A client of `connect`, which offers a session that others may have offered as well.
@@ -93,20 +97,33 @@ impl Stack for Pairing {
     fn quic_client(&self, parameters: &[u8]) -> Result<Box<dyn QuicTls>, TlsError> {
         let connect = |session: Option<&Session>| self.client.connect_quic(session, parameters);
         match self.resumption {
-            Resumption::Full => connect(None),
-            Resumption::Ticket | Resumption::EarlyData => {
-                self.sharing(|session| connect(Some(session)))
-            }
+            Resumption::Full | Resumption::EarlyData => connect(None),
+            Resumption::Ticket => self.sharing(|session| connect(Some(session))),
         }
     }
 
-    fn quic_server(&self, parameters: &[u8]) -> Result<Box<dyn QuicTls>, TlsError> {
-        self.server.accept_quic(self.tickets, parameters)
+    fn quic_resuming_client(
+        &self,
+        session: &Session,
+        parameters: &[u8],
+    ) -> Result<Box<dyn QuicTls>, TlsError> {
+        self.client.connect_quic(Some(session), parameters)
+    }
+
+    fn quic_server(
+        &self,
+        tickets: Tickets,
+        parameters: &[u8],
+    ) -> Result<Box<dyn QuicTls>, TlsError> {
+        let tickets = match tickets {
+            Tickets::Configured => self.tickets,
+            Tickets::OfSession => self.tickets_of_session(),
+        };
+        self.server.accept_quic(tickets, parameters)
     }
 
     fn session(&self) -> Result<Session, TlsError> {
-        let tickets = (self.client.tickets_per_session()).min(self.server.max_tickets());
-        let server = self.server.accept(tickets)?;
+        let server = self.server.accept(self.tickets_of_session())?;
         let mut client = handshake_between(self.client.connect(None)?, server)?.client;
         // Tickets are read with application data, of which there is none.
         client.read(&mut [0; 1])?;

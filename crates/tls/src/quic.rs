@@ -1,7 +1,7 @@
 //! TLS without records, for a transport that protects packets by itself (RFC 9001, 4).
 
 use crate::protection::PacketSecret;
-use crate::{Alert, KeyLog, Progress, TlsError};
+use crate::{Alert, KeyLog, Progress, Session, TlsError};
 
 /// The application protocol that is offered and chosen over QUIC, which needs one (RFC 9001, 8.1): HTTP/3.
 pub const ALPN: &str = "h3";
@@ -23,8 +23,19 @@ pub trait QuicTls: Send + Sync {
     /// What protects packets of the peer at a level, once TLS has it.
     fn opening_secret(&self, level: Level) -> Option<PacketSecret>;
 
-    /// The peer's transport parameters (RFC 9000, 18), once they came.
+    /// What protects 0-RTT packets (RFC 9001, 4.6), of a client that may send some, or of a server that takes them. It is
+    /// there once the ClientHello is.
+    fn early_secret(&self) -> Option<PacketSecret>;
+
+    /// Whether the server accepted this client's early data. Known once established.
+    fn is_early_data_accepted(&self) -> bool;
+
+    /// The peer's transport parameters (RFC 9000, 18), once they came. Until then, of a client that may send early data,
+    /// those that it remembers (RFC 9000, 7.4.1).
     fn peer_parameters(&self) -> Option<Vec<u8>>;
+
+    /// The latest session that can be resumed, when a client has got a ticket; with the peer's transport parameters.
+    fn session(&self) -> Option<Session>;
 
     /// The alert that it has for the peer, after an error.
     fn alert(&self) -> Option<Alert>;

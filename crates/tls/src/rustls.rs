@@ -251,15 +251,14 @@ impl ClientSide for RustlsClient {
         session: Option<&Session>,
         parameters: &[u8],
     ) -> Result<Box<dyn QuicTls>, TlsError> {
-        let mut own = self.own(session)?;
-        // Without any to send, it would say that there is some.
-        own.config.enable_early_data = false;
+        let own = self.own(session)?;
         let name = self.server_name.clone();
         Ok(Box::new(RustlsQuic::client(
             own.config,
             name,
             parameters,
             own.key_log,
+            own.tickets,
         )?))
     }
 
@@ -591,8 +590,7 @@ impl Connection for RustlsConnection {
     }
 
     fn session(&mut self) -> Option<Session> {
-        let none = lock(&self.tickets.0).is_empty();
-        (!none).then(|| Session::new(self.tickets.clone()))
+        self.tickets.session()
     }
 
     fn key_log(&self) -> KeyLog {
@@ -668,6 +666,14 @@ impl library::KeyLog for Log {
 /// A client's tickets, each of which can be offered once.
 #[derive(Default)]
 struct Tickets(Mutex<Vec<Tls13ClientSessionValue>>);
+
+impl Tickets {
+    /// What can be resumed with them, if there are any.
+    fn session(self: &Arc<Self>) -> Option<Session> {
+        let none = lock(&self.0).is_empty();
+        (!none).then(|| Session::new(self.clone()))
+    }
+}
 
 impl fmt::Debug for Tickets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -49,7 +49,8 @@ pub trait Stack: Send + Sync {
     fn server(&self) -> Result<Box<dyn Connection>, TlsError>;
 
     /// The TLS of a QUIC client with these transport parameters (RFC 9000, 18), which resumes a session where
-    /// [`client`](Stack::client) does.
+    /// [`client`](Stack::client) does. Where that would send early data, it begins in full: of which connection the
+    /// session is, [`quic_resuming_client`](Stack::quic_resuming_client) has to be told.
     ///
     /// # Errors
     /// [`TlsError::NoQuic`] of an implementation that has none without records.
@@ -58,9 +59,30 @@ pub trait Stack: Send + Sync {
         Err(TlsError::NoQuic)
     }
 
+    /// That of a client that offers to resume the `session` of another [`QuicTls`], and may send early data if that is
+    /// asked for and the session allows it.
+    ///
+    /// # Errors
+    /// As [`quic_client`](Stack::quic_client).
+    fn quic_resuming_client(
+        &self,
+        session: &Session,
+        parameters: &[u8],
+    ) -> Result<Box<dyn QuicTls>, TlsError> {
+        let _ = (session, parameters);
+        Err(TlsError::NoQuic)
+    }
+
     /// That of a server, likewise.
-    fn quic_server(&self, parameters: &[u8]) -> Result<Box<dyn QuicTls>, TlsError> {
-        let _ = parameters;
+    ///
+    /// # Errors
+    /// As [`quic_client`](Stack::quic_client).
+    fn quic_server(
+        &self,
+        tickets: Tickets,
+        parameters: &[u8],
+    ) -> Result<Box<dyn QuicTls>, TlsError> {
+        let _ = (tickets, parameters);
         Err(TlsError::NoQuic)
     }
 
@@ -69,6 +91,15 @@ pub trait Stack: Send + Sync {
     fn session(&self) -> Result<Session, TlsError> {
         Err(TlsError::NoSession)
     }
+}
+
+/// How many session tickets a server sends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tickets {
+    /// As many as it is configured for.
+    Configured,
+    /// As many as make a session that can be resumed.
+    OfSession,
 }
 
 /// The client's side of one TLS implementation, configured.

@@ -140,7 +140,7 @@ fn a_plan_is_arithmetic_where_it_can_not_be_measured() {
     assert_eq!(ended.code, Some(0), "{ended:?}");
     for part in [
         "By arithmetic",
-        "give it resume=no or resume=ticket",
+        "give it resume=no, resume=ticket or resume=0rtt",
         "as the chain is",
     ] {
         assert!(

@@ -88,6 +88,24 @@ fn the_guest_has_the_models_datagrams_over_netem() {
     }
 }
 
+/// What clients bring from a connection before is in memory whatever carries theirs, and a Retry packet goes through the server's socket.
+#[test]
+fn the_guest_has_the_models_datagrams_of_early_data_retries_and_tokens() {
+    let arms = "--baseline X25519MLKEM768/ml-dsa-65/transport=quic/resume=0rtt \
+        --against X25519MLKEM768/ml-dsa-65/transport=quic/address_validation=retry \
+        --against X25519MLKEM768/ml-dsa-65/transport=quic/address_validation=token";
+    let options = format!("{arms} --rtt 100ms --data 1KiB --connections 2");
+    let model = virtually(&options);
+    let guest = virtually(&format!("{options} --quic-in guest"));
+    assert_eq!((model.len(), guest.len()), (6, 6));
+    for (model, guest) in model.iter().zip(&guest) {
+        assert_eq!(texts(model, DATAGRAMS), texts(guest, DATAGRAMS));
+        let known = ["early_data", "address_validation", "token_bytes"];
+        assert_eq!(texts(model, &known), texts(guest, &known));
+        assert_near(model, guest, model.text("arm"));
+    }
+}
+
 /// The emulator in user space has the model's own luck, which goes by the number of a datagram: were one another, another
 /// would be lost. It is some microseconds late, as it is for TCP; where a timer ends within those, an acknowledgement may go
 /// with another datagram.

@@ -18,6 +18,7 @@ fn of(client_hello: usize, rest: usize) -> Messages {
         server_hello: 1178,
         rest,
         finish: 52,
+        ..Messages::default()
     }
 }
 
@@ -53,6 +54,44 @@ fn a_small_client_hello_gives_a_server_half_of_the_credit() {
     wanted.extend([(150, 1200); 6]);
     wanted.push((150, 1130));
     assert_eq!(server(messages), wanted);
+}
+
+/// With a window of 40 datagrams: six are what two Initials give credit for.
+#[test]
+fn a_retry_costs_a_round_trip_and_a_token_does_not_and_both_lift_the_credits_limit() {
+    let path = Path {
+        server_initcwnd: 40,
+        ..path()
+    };
+    let flights = |address_validation, token| {
+        let messages = Messages {
+            address_validation,
+            token,
+            ..of(1478, 139 + 8562 + 2428 + 52)
+        };
+        let walked = walk(messages, &path);
+        let sent = walked.datagrams.iter();
+        let at_once = sent.filter(|sent| sent.sender == Server && sent.sent < walked.handshake / 2);
+        (walked.handshake.as_millis(), at_once.count())
+    };
+    // An acknowledgement is one of them.
+    assert_eq!(flights(None, 0), (200, 7));
+    // The pacer lets no more than ten leave at once.
+    assert_eq!(flights(Some(AddressValidation::Token), 46), (166, 11));
+    // The Retry packets are first.
+    let messages = Messages {
+        address_validation: Some(AddressValidation::Retry),
+        token: 57,
+        ..of(1478, 700)
+    };
+    let sent = walk(messages, &path).datagrams;
+    let sent: Vec<_> = (sent.iter())
+        .map(|sent| (sent.sender, sent.sent.as_millis(), sent.bytes))
+        .collect();
+    assert_eq!(sent[..2], [(Client, 0, 1200); 2]);
+    assert_eq!(sent[2..4], [(Server, 50, 96); 2]);
+    assert_eq!(sent[4..6], [(Client, 100, 1200); 2]);
+    assert_eq!(sent[6].1, 150);
 }
 
 #[test]
@@ -97,7 +136,7 @@ fn credit_ends_the_first_flight_and_the_window_the_next() {
 #[test]
 fn a_client_hello_takes_as_many_initials_as_hold_it() {
     // 1200 bytes less the header of 27, a tag of 16 and that of CRYPTO.
-    assert_eq!([1153, 1154].map(|hello| initials(hello, 1200)), [1, 2]);
-    assert_eq!([2305, 2306].map(|hello| initials(hello, 1200)), [2, 3]);
-    assert_eq!(initials(0, 1200), 0);
+    assert_eq!([1153, 1154].map(|hello| initials(hello, 1200, 0)), [1, 2]);
+    assert_eq!([2305, 2306].map(|hello| initials(hello, 1200, 0)), [2, 3]);
+    assert_eq!(initials(0, 1200, 0), 0);
 }

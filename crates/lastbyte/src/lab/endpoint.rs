@@ -76,7 +76,7 @@ impl<'a> Transport<'a> {
     pub(crate) fn of(arm: &'a PreparedArm, cell: &Cell, seed: Seed) -> Transport<'a> {
         match arm.arm.transport {
             TransportName::Tcp => Transport::Tcp,
-            TransportName::Quic => Transport::Quic(QuicSettings::new(&arm.stack, cell, seed)),
+            TransportName::Quic => Transport::Quic(QuicSettings::new(arm, cell, seed)),
         }
     }
 

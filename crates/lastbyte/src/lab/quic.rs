@@ -34,7 +34,7 @@ fn check_cell(arm: &Arm, cell: &Cell) -> Result<(), String> {
     cell.check_quic().map_err(|problem| problem.to_string())?;
     if arm.possible_sessions(cell).len() > 1 {
         return Err(
-            "it begins in several ways, which transport=quic does not have yet: give it resume=no or resume=ticket"
+            "it begins in several ways, which transport=quic does not have yet: give it resume=no, resume=ticket or resume=0rtt"
                 .to_owned(),
         );
     }

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use lastbyte_exchange::{Negotiated, Quic, Transfer, Transport};
+use lastbyte_exchange::{AddressValidation, Negotiated, Quic, Transfer, Transport};
 use lastbyte_link::{Direction, Rate};
 use lastbyte_sizes::{ABRIDGED, CertificateCompression, Message, names};
 
@@ -131,6 +131,9 @@ macro_rules! quic_columns {
             "lost_packets" "packets that QUIC deemed lost of the " "'s" lost,
             "quic_rtt_ns" "smoothed round-trip time of QUIC at the " " at the end" rtt,
             "quic_cwnd_bytes" "congestion window of QUIC at the " " at the end, in bytes" cwnd_bytes,
+            "probes" "datagrams that the " " sent because acknowledgements had not come in time (PTO)" probes,
+            "blocked_by_window_ns" "how long the " " had something to send, and no room in its congestion window" blocked_by_window,
+            "blocked_by_pacer_ns" "how long the " " had something to send, and its pacer held that back" blocked_by_pacer,
         )
     };
     ($name:literal, $end:ident, $($column:literal $doc:literal $rest:literal $field:ident,)+) => {
@@ -647,6 +650,34 @@ const ADDED: &[Column] = &[
     .restored(|row, value| {
         let mut quic = row.exchange.transport.quic()?;
         set(&mut quic.client_hello_datagrams, value)?;
+        row.exchange.transport = Transport::Quic(quic);
+        Some(())
+    }),
+    text(
+        "address_validation",
+        "how the server knew the client's address before the handshake: by `retry` or by a `token` of a connection before",
+        |c| {
+            let quic = c.row.exchange.transport.quic();
+            let known = quic.and_then(|quic| quic.address_validation);
+            known.map_or(Value::Absent, |known| known.name().into())
+        },
+    )
+    .absent("it did not, or nothing is carried by QUIC")
+    .restored(|row, value| {
+        let mut quic = row.exchange.transport.quic()?;
+        quic.address_validation = Some(AddressValidation::from_str(value.text()?).ok()?);
+        row.exchange.transport = Transport::Quic(quic);
+        Some(())
+    }),
+    size(
+        "token_bytes",
+        "the token that the client showed, of a Retry packet or of a connection before",
+        |seen| seen.transport.quic()?.token_bytes,
+    )
+    .absent("it showed none, or nothing is carried by QUIC")
+    .restored(|row, value| {
+        let mut quic = row.exchange.transport.quic()?;
+        set(&mut quic.token_bytes, value)?;
         row.exchange.transport = Transport::Quic(quic);
         Some(())
     }),

@@ -129,6 +129,12 @@ pub enum ArmProblem {
         /// Why, and what to do.
         why: &'static str,
     },
+    /// Something that is QUIC's.
+    #[error("{key}= is of QUIC: add transport=quic, or leave it out")]
+    OfQuic {
+        /// The key.
+        key: &'static str,
+    },
     /// The key is that of another delivery.
     #[error("{key}= is for {subject}: add delivery={name}")]
     OtherDelivery {

@@ -3,6 +3,7 @@
 
 use std::fmt;
 
+use lastbyte_exchange::AddressValidation;
 use lastbyte_link::nearest;
 use lastbyte_sizes::framing::MAX_PLAINTEXT;
 use lastbyte_sizes::{
@@ -81,7 +82,7 @@ const MOST_RECORD: u16 = MAX_PLAINTEXT as u16;
 const STACKS: &str = "`openssl`, `rustls` or `s2n-tls`";
 
 /// All but those of deliveries, which have their own, in the order in which they are told.
-static ALL: [Spec; 23] = [
+static ALL: [Spec; 24] = [
     Spec {
         name: "intermediates",
         takes: "0 to 3",
@@ -462,6 +463,20 @@ static ALL: [Spec; 23] = [
             get: |arm| Some(arm.transport.to_string()),
             set: |arm, text| {
                 arm.transport = one_of(text, TransportName::ALL.map(TransportName::name))?;
+                Ok(())
+            },
+        }),
+    },
+    Spec {
+        name: "address_validation",
+        takes: "`retry` or `token`",
+        usual: "",
+        doc: "how a server knows its client's address before the handshake shows it, with `transport=quic`: by a Retry packet, or by a token of a connection before; without it, it does not, and may send three times what has come",
+        place: Place::Arm(Access {
+            get: |arm| arm.address_validation.map(|one| one.to_string()),
+            set: |arm, text| {
+                let one = one_of(text, AddressValidation::ALL.map(AddressValidation::name))?;
+                arm.address_validation = Some(one);
                 Ok(())
             },
         }),

@@ -35,6 +35,9 @@ pub enum Mismatch {
     /// There was no early data to be sent.
     #[error("sent no early data: its session did not allow it")]
     NoEarlyData,
+    /// Its server did not know the client's address.
+    #[error("was sent no Retry packet, and had no token")]
+    NoAddressValidation,
     /// Its client did not prove itself.
     #[error("sent no client's chain")]
     NoClientChain,

@@ -19,6 +19,30 @@ const SIZES: RangeInclusive<u32> = Quic::LEAST_DATAGRAM as u32..=Quic::MOST_DATA
 const LEAST_RTT: Duration = Duration::from_millis(1);
 const MOST_RTT: Duration = Duration::from_secs(10);
 
+/// quinn's timers have a granularity of a millisecond, and a `max_ack_delay` is less than 2^14 (RFC 9000, 18.2).
+const LEAST_ACK_DELAY: Duration = Duration::from_millis(1);
+const MOST_ACK_DELAY: Duration = Duration::from_secs(10);
+
+/// Reads a time of a parameter within its limits.
+fn read_time(
+    parameter: &'static str,
+    text: &str,
+    least: Duration,
+    most: Duration,
+) -> Result<Duration, ParameterError> {
+    let time = parse_duration(text)?;
+    if (least..=most).contains(&time) {
+        Ok(time)
+    } else {
+        Err(ParameterError::Range {
+            parameter,
+            text: text.to_owned(),
+            least: format_duration(least),
+            most: format_duration(most),
+        })
+    }
+}
+
 pub(super) static DATAGRAM: Spec = Spec {
     name: "quic_datagram",
     scope: Scope::Cell,
@@ -80,16 +104,7 @@ pub(super) static INITIAL_RTT: Spec = Spec {
     place: Place::Cell(Access {
         get: |cell| Value::Time(cell.quic.initial_rtt),
         set: |cell, text, _| {
-            let rtt = parse_duration(text)?;
-            if !(LEAST_RTT..=MOST_RTT).contains(&rtt) {
-                return Err(ParameterError::Range {
-                    parameter: "quic_initial_rtt",
-                    text: text.to_owned(),
-                    least: format_duration(LEAST_RTT),
-                    most: format_duration(MOST_RTT),
-                });
-            }
-            cell.quic.initial_rtt = rtt;
+            cell.quic.initial_rtt = read_time("quic_initial_rtt", text, LEAST_RTT, MOST_RTT)?;
             Ok(())
         },
     }),
@@ -102,5 +117,35 @@ pub(super) static INITIAL_RTT: Spec = Spec {
     column: Some(Column {
         name: "quic_initial_rtt_ns",
         doc: "round-trip time that both ends of QUIC begin with",
+    }),
+};
+
+pub(super) static ACK_DELAY: Spec = Spec {
+    name: "quic_ack_delay",
+    scope: Scope::Cell,
+    measures: Measures::Transfers,
+    title: "QUIC's max_ack_delay, ms",
+    caption: Caption::Unusual(|cell| {
+        let delay = format_duration(cell.quic.ack_delay);
+        format!("QUIC's max_ack_delay {delay}")
+    }),
+    reading: Reading::Text,
+    place: Place::Cell(Access {
+        get: |cell| Value::Time(cell.quic.ack_delay),
+        set: |cell, text, _| {
+            cell.quic.ack_delay =
+                read_time("quic_ack_delay", text, LEAST_ACK_DELAY, MOST_ACK_DELAY)?;
+            Ok(())
+        },
+    }),
+    command_line: Some(CommandLine {
+        value_name: "TIME",
+        help: "How long each end of QUIC waits before it acknowledges (max_ack_delay), once the handshake is complete: if that is not 25ms, each asks the other for it (ACK_FREQUENCY), and quinn asks for no more than a round trip",
+        choice: Choice::Usual("25ms"),
+        lists: Lists::Taken,
+    }),
+    column: Some(Column {
+        name: "quic_ack_delay_ns",
+        doc: "how long each end of QUIC waits before it acknowledges (max_ack_delay)",
     }),
 };

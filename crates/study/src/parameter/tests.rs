@@ -26,6 +26,7 @@ fn unusual() -> Cell {
         ("quic_datagram", "1350"),
         ("quic_client_datagram", "1250"),
         ("quic_initial_rtt", "100ms"),
+        ("quic_ack_delay", "5ms"),
         ("page", "median-2024"),
         ("origins", "2"),
         ("cache", "warm"),

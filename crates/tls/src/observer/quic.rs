@@ -49,6 +49,8 @@ pub struct Packet {
     pub number: Option<u64>,
     /// Bytes of handshake messages in it, if it could be opened.
     pub crypto: Option<usize>,
+    /// Bytes of its token, of an Initial packet.
+    pub token: usize,
 }
 
 /// A type of packets (RFC 9000, 17).
@@ -110,6 +112,11 @@ pub fn has_packet(datagram: &[u8], kind: PacketKind) -> bool {
     headers(datagram).any(|header| header.kind == kind)
 }
 
+/// Whether a datagram has an Initial packet with a token.
+pub fn has_token(datagram: &[u8]) -> bool {
+    headers(datagram).any(|header| header.token > 0)
+}
+
 /// What can be read of a packet before it is opened.
 #[derive(Clone, Copy)]
 struct Header<'a> {
@@ -119,6 +126,8 @@ struct Header<'a> {
     packet: &'a [u8],
     /// Where its number begins.
     number_at: usize,
+    /// Bytes of its token.
+    token: usize,
 }
 
 /// The packets of a datagram, up to the first that can't be read.
@@ -141,6 +150,7 @@ fn header(bytes: &[u8]) -> Option<Header<'_>> {
             destination: &[],
             packet: bytes,
             number_at: bytes.len(),
+            token: 0,
         });
     }
     let version = u32::try_from(cursor.number(4)?).ok()?;
@@ -159,12 +169,14 @@ fn header(bytes: &[u8]) -> Option<Header<'_>> {
         destination,
         packet: bytes,
         number_at: bytes.len(),
+        token: 0,
     };
+    let mut token = 0;
     match kind {
         PacketKind::VersionNegotiation | PacketKind::Retry => return Some(whole),
         PacketKind::Initial => {
-            let token = varint(&mut cursor)?;
-            cursor.bytes(usize::try_from(token).ok()?)?;
+            token = usize::try_from(varint(&mut cursor)?).ok()?;
+            cursor.bytes(token)?;
         }
         PacketKind::ZeroRtt | PacketKind::Handshake | PacketKind::OneRtt => {}
     }
@@ -174,6 +186,7 @@ fn header(bytes: &[u8]) -> Option<Header<'_>> {
     Some(Header {
         packet,
         number_at,
+        token,
         ..whole
     })
 }
@@ -233,6 +246,8 @@ struct Reader<'k> {
     cipher_suite: Option<u16>,
     /// The client's and the server's, of Initial and of Handshake packets.
     spaces: [[Space; 2]; 2],
+    /// Whether a packet of the server's could be opened: a Retry after that is none (RFC 9000, 17.2.5.2).
+    is_answered: bool,
 }
 
 impl<'k> Reader<'k> {
@@ -241,6 +256,7 @@ impl<'k> Reader<'k> {
             key_log,
             cipher_suite: None,
             spaces: Default::default(),
+            is_answered: false,
         }
     }
 
@@ -253,6 +269,7 @@ impl<'k> Reader<'k> {
                     bytes: header.packet.len(),
                     number: opened.map(|(number, _)| number),
                     crypto: opened.map(|(_, crypto)| crypto),
+                    token: header.token,
                 }
             })
             .collect()
@@ -263,12 +280,20 @@ impl<'k> Reader<'k> {
         let level = match header.kind {
             PacketKind::Initial => 0,
             PacketKind::Handshake => 1,
+            PacketKind::Retry if sender == Side::Server && !self.is_answered => {
+                // The client begins again, with keys of the connection ID that is in it (RFC 9001, 5.2).
+                for side in &mut self.spaces {
+                    side[0].keys = None;
+                }
+                return None;
+            }
             _ => return None,
         };
         self.find_keys(sender, header);
         let space = &mut self.spaces[sender as usize][level];
         let (header_keys, packet_keys) = space.keys.as_ref()?;
         let (number, mut opened, start) = open(header, header_keys, packet_keys, space.largest)?;
+        self.is_answered |= sender == Side::Server;
         space.largest = space.largest.max(Some(number));
         let end = opened.len();
         let payload = opened.get_mut(start..end)?;

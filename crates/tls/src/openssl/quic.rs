@@ -7,10 +7,10 @@ use openssl::ssl::Ssl;
 use openssl::x509::X509VerifyResult;
 
 use super::ffi::quic::{Direction, OnTransport, Transport};
-use super::{failed, key_log};
+use super::{SessionDer, failed, ffi, key_log};
 use crate::protection::PacketSecret;
 use crate::quic::{Level, QuicOutput, QuicTls};
-use crate::{Alert, KeyLog, Progress, TlsError};
+use crate::{Alert, KeyLog, Progress, Session, TlsError};
 
 /// One side on a QUIC transport.
 pub(super) struct OpenSslQuic {
@@ -27,16 +27,43 @@ struct Queues {
     taken: usize,
     outgoing: VecDeque<QuicOutput>,
     opening: [Option<PacketSecret>; 2],
+    early: Option<PacketSecret>,
     parameters: Option<Vec<u8>>,
     alert: Option<u8>,
 }
 
+/// What a side does with 0-RTT packets.
+pub(super) enum EarlyPackets {
+    /// There are none.
+    None,
+    /// A server takes them.
+    Taken,
+    /// A client may send them, by these transport parameters of the server's, if its session allows it.
+    Sent(Vec<u8>),
+}
+
 impl OpenSslQuic {
     /// `ssl` knows which side it is.
-    pub(super) fn new(mut ssl: Ssl, parameters: &[u8]) -> Result<OpenSslQuic, ErrorStack> {
+    pub(super) fn new(
+        mut ssl: Ssl,
+        parameters: &[u8],
+        early: EarlyPackets,
+    ) -> Result<OpenSslQuic, ErrorStack> {
         key_log::start(&mut ssl)?;
+        let mut tls = OnTransport::new(ssl, Queues::default(), parameters)?;
+        match early {
+            EarlyPackets::None => {}
+            EarlyPackets::Taken => {
+                tls.enable_early_data();
+            }
+            EarlyPackets::Sent(remembered) => {
+                if tls.enable_early_data() {
+                    tls.with(|queues| queues.parameters = Some(remembered));
+                }
+            }
+        }
         Ok(OpenSslQuic {
-            tls: OnTransport::new(ssl, Queues::default(), parameters)?,
+            tls,
             progress: Progress::Handshaking,
         })
     }
@@ -87,6 +114,18 @@ impl QuicTls for OpenSslQuic {
             .with(|queues| queues.opening[level as usize].clone())
     }
 
+    fn early_secret(&self) -> Option<PacketSecret> {
+        self.tls.with(|queues| queues.early.clone())
+    }
+
+    fn is_early_data_accepted(&self) -> bool {
+        ffi::is_early_data_accepted(self.tls.ssl())
+    }
+
+    fn session(&self) -> Option<Session> {
+        SessionDer::of(self.tls.ssl(), self.peer_parameters()).map(Session::new)
+    }
+
     fn peer_parameters(&self) -> Option<Vec<u8>> {
         self.tls.with(|queues| queues.parameters.clone())
     }
@@ -128,15 +167,20 @@ impl Transport for Queues {
     }
 
     fn secret(&mut self, level: u32, direction: Direction, cipher_suite: u16, secret: &[u8]) {
-        // OSSL_RECORD_PROTECTION_LEVEL (openssl/core_dispatch.h). Early data is not asked for.
-        let level = match level {
-            2 => Level::Handshake,
-            3 => Level::Application,
-            _ => return,
-        };
         let secret = PacketSecret {
             cipher_suite,
             secret: secret.to_vec(),
+        };
+        // OSSL_RECORD_PROTECTION_LEVEL (openssl/core_dispatch.h).
+        let level = match level {
+            // A client writes with it, a server reads.
+            1 => {
+                self.early = Some(secret);
+                return;
+            }
+            2 => Level::Handshake,
+            3 => Level::Application,
+            _ => return,
         };
         match direction {
             Direction::Read => self.opening[level as usize] = Some(secret),

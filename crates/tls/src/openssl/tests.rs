@@ -794,7 +794,10 @@ fn resuming() -> Pairing {
 
 /// Whether a handshake that offers a changed session resumes it; `None` if there is none.
 fn resumed(stack: &Pairing, session: Vec<u8>) -> Option<bool> {
-    let session = Session::new(SessionDer(session));
+    let session = Session::new(SessionDer {
+        der: session,
+        parameters: None,
+    });
     let client = stack.resuming_client(&session).ok()?;
     let mut handshake = handshake_between(client, stack.server().unwrap()).ok()?;
     handshake.client.write_record(b"hello").unwrap();
@@ -810,7 +813,7 @@ fn resumed(stack: &Pairing, session: Vec<u8>) -> Option<bool> {
 fn a_session_that_was_tampered_with_is_not_resumed() {
     let stack = resuming();
     let session = stack.session().unwrap();
-    let SessionDer(der) = session.get().unwrap();
+    let SessionDer { der, .. } = session.get().unwrap();
     assert_eq!(resumed(&stack, der.clone()), Some(true));
     let mut full = 0;
     for position in 0..der.len() {
@@ -826,7 +829,7 @@ fn a_session_that_was_tampered_with_is_not_resumed() {
 fn a_stale_session_is_not_offered() {
     let stack = resuming();
     let session = stack.session().unwrap();
-    let SessionDer(der) = session.get().unwrap();
+    let SessionDer { der, .. } = session.get().unwrap();
     let time = SslSession::from_der(der).unwrap().time();
     let aged = |seconds| {
         let (now, then) = (time as u32, (time - seconds) as u32);
@@ -853,6 +856,7 @@ fn customised(
             context: client.build(),
             server_name: chain.server_name().to_owned(),
             delivery: config.delivery,
+            resumption: config.resumption,
             elision,
         }),
         server: Box::new(OpenSslServer {

@@ -5,7 +5,7 @@ use lastbyte_pki::KeyAlgorithm;
 use super::*;
 use crate::fixtures::{openssl, plain_chain};
 use crate::pairing::Pairing;
-use crate::{Group, Stack, StackName, TlsConfig};
+use crate::{Group, Resumption, Stack, StackName, Tickets, TlsConfig};
 
 /// Messages by who sent them and the level that they were written at; none is before any other.
 #[derive(Default)]
@@ -37,14 +37,8 @@ fn carry(from: &mut dyn QuicTls, to: &mut dyn QuicTls, sent: &mut Sent) -> Resul
 
 fn handshake(stack: &dyn Stack, parameters: [&[u8]; 2]) -> Result<[Sent; 2], TlsError> {
     let mut client = stack.quic_client(parameters[0])?;
-    let mut server = stack.quic_server(parameters[1])?;
-    let mut sent = [Sent::default(), Sent::default()];
-    for _ in 0..3 {
-        carry(client.as_mut(), server.as_mut(), &mut sent[0])?;
-        carry(server.as_mut(), client.as_mut(), &mut sent[1])?;
-    }
-    assert_eq!(client.advance()?, Progress::Established);
-    assert_eq!(server.advance()?, Progress::Established);
+    let mut server = stack.quic_server(Tickets::Configured, parameters[1])?;
+    let sent = complete(client.as_mut(), server.as_mut())?;
     assert_eq!(client.peer_parameters().as_deref(), Some(parameters[1]));
     assert_eq!(server.peer_parameters().as_deref(), Some(parameters[0]));
     for (secrets, peer) in [(&sent[0].secrets, &server), (&sent[1].secrets, &client)] {
@@ -53,6 +47,17 @@ fn handshake(stack: &dyn Stack, parameters: [&[u8]; 2]) -> Result<[Sent; 2], Tls
         }
         assert_eq!(secrets.len(), 2);
     }
+    Ok(sent)
+}
+
+fn complete(client: &mut dyn QuicTls, server: &mut dyn QuicTls) -> Result<[Sent; 2], TlsError> {
+    let mut sent = [Sent::default(), Sent::default()];
+    for _ in 0..3 {
+        carry(client, server, &mut sent[0])?;
+        carry(server, client, &mut sent[1])?;
+    }
+    assert_eq!(client.advance()?, Progress::Established);
+    assert_eq!(server.advance()?, Progress::Established);
     Ok(sent)
 }
 
@@ -72,7 +77,10 @@ fn who_has_no_quic_says_so() {
             ..TlsConfig::new(Group::X25519, &chain)
         });
         let Ok(stack) = stack else { continue };
-        let both = [stack.quic_client(b""), stack.quic_server(b"")];
+        let both = [
+            stack.quic_client(b""),
+            stack.quic_server(Tickets::Configured, b""),
+        ];
         for side in both {
             assert_eq!(side.is_ok(), name.has_quic(), "{name}");
         }
@@ -126,6 +134,37 @@ fn tickets_follow_at_the_last_level() {
 }
 
 #[test]
+fn both_sides_have_the_secret_of_early_data_that_is_taken() {
+    let chain = plain_chain(KeyAlgorithm::EcdsaP256);
+    for (client, server) in stacks().flat_map(|client| stacks().map(move |server| (client, server)))
+    {
+        let what = format!("{client}, {server}");
+        let stack = Pairing::new(&TlsConfig {
+            client,
+            server,
+            resumption: Resumption::EarlyData,
+            ..TlsConfig::new(Group::X25519MlKem768, &chain)
+        });
+        let stack = stack.unwrap();
+        let server = |tickets| stack.quic_server(tickets, b"server's").unwrap();
+        let (mut before, mut its) = (stack.quic_client(b"").unwrap(), server(Tickets::OfSession));
+        complete(before.as_mut(), its.as_mut()).unwrap();
+        assert!(before.early_secret().is_none() && its.early_secret().is_none());
+        let session = before.session().unwrap();
+        let mut client = stack.quic_resuming_client(&session, b"").unwrap();
+        let mut server = server(Tickets::Configured);
+        client.advance().unwrap();
+        // Before anything has come: what the client remembers (RFC 9000, 7.4.1).
+        assert_eq!(client.peer_parameters().as_deref(), Some(&b"server's"[..]));
+        let secret = client.early_secret().expect(&what);
+        carry(client.as_mut(), server.as_mut(), &mut Sent::default()).unwrap();
+        assert!(server.early_secret() == Some(secret), "{what}");
+        complete(client.as_mut(), server.as_mut()).unwrap();
+        assert!(client.is_early_data_accepted(), "{what}");
+    }
+}
+
+#[test]
 fn a_client_that_does_not_trust_the_chain_has_an_alert() {
     let [own, foreign] = [KeyAlgorithm::EcdsaP256, KeyAlgorithm::MlDsa44].map(plain_chain);
     for client in stacks() {
@@ -136,7 +175,7 @@ fn a_client_that_does_not_trust_the_chain_has_an_alert() {
         let other = openssl(Group::X25519, &foreign);
         let is_rustls = client != StackName::OpenSsl;
         let mut client = one.unwrap().quic_client(b"").unwrap();
-        let mut server = other.quic_server(b"").unwrap();
+        let mut server = other.quic_server(Tickets::Configured, b"").unwrap();
         let mut sent = Sent::default();
         carry(client.as_mut(), server.as_mut(), &mut sent).unwrap();
         let error = carry(server.as_mut(), client.as_mut(), &mut sent).unwrap_err();
@@ -155,7 +194,10 @@ fn what_is_no_handshake_is_an_error() {
             server: name,
             ..TlsConfig::new(Group::X25519, &chain)
         });
-        let mut server = stack.unwrap().quic_server(b"").unwrap();
+        let mut server = stack
+            .unwrap()
+            .quic_server(Tickets::Configured, b"")
+            .unwrap();
         server.receive(&[7; 100]);
         assert!(server.advance().is_err());
         // rustls has no alert for a type that it does not know.

@@ -8,10 +8,10 @@ use ::rustls::quic::{ClientConnection, Connection, KeyChange, ServerConnection, 
 use ::rustls::{ClientConfig, ServerConfig};
 use lastbyte_link::Side;
 
-use super::{Log, failure};
+use super::{Log, Tickets, failure};
 use crate::protection::PacketSecret;
 use crate::quic::{ALPN, Level, QuicOutput, QuicTls};
-use crate::{Alert, KeyLog, Progress, TlsError};
+use crate::{Alert, KeyLog, Progress, Session, TlsError};
 
 /// One side on a QUIC transport.
 pub(super) struct RustlsQuic {
@@ -20,15 +20,18 @@ pub(super) struct RustlsQuic {
     incoming: Vec<u8>,
     outgoing: VecDeque<QuicOutput>,
     key_log: Arc<Log>,
+    /// A client's.
+    tickets: Arc<Tickets>,
 }
 
 impl RustlsQuic {
-    /// `config` logs to `key_log`.
+    /// `config` logs to `key_log`, and keeps `tickets`.
     pub(super) fn client(
         mut config: ClientConfig,
         name: ServerName<'static>,
         parameters: &[u8],
         key_log: Arc<Log>,
+        tickets: Arc<Tickets>,
     ) -> Result<RustlsQuic, TlsError> {
         config.alpn_protocols = vec![ALPN.into()];
         let connection =
@@ -37,6 +40,7 @@ impl RustlsQuic {
             connection.map_err(failure)?.into(),
             Side::Client,
             key_log,
+            tickets,
         ))
     }
 
@@ -47,21 +51,32 @@ impl RustlsQuic {
         key_log: Arc<Log>,
     ) -> Result<RustlsQuic, TlsError> {
         config.alpn_protocols = vec![ALPN.into()];
+        if config.max_early_data_size > 0 {
+            // QUIC's own limits hold (RFC 9001, 4.6.1).
+            config.max_early_data_size = u32::MAX;
+        }
         let connection = ServerConnection::new(Arc::new(config), Version::V1, parameters.to_vec());
         Ok(RustlsQuic::new(
             connection.map_err(failure)?.into(),
             Side::Server,
             key_log,
+            Arc::default(),
         ))
     }
 
-    fn new(connection: Connection, side: Side, key_log: Arc<Log>) -> RustlsQuic {
+    fn new(
+        connection: Connection,
+        side: Side,
+        key_log: Arc<Log>,
+        tickets: Arc<Tickets>,
+    ) -> RustlsQuic {
         RustlsQuic {
             connection,
             side,
             incoming: Vec::new(),
             outgoing: VecDeque::new(),
             key_log,
+            tickets,
         }
     }
 
@@ -89,7 +104,7 @@ impl RustlsQuic {
         }
     }
 
-    /// The secret of what a side sends at a level, by its name in logs (RFC 9850, 2.1).
+    /// The secret of what a side sends at a level.
     fn secret(&self, level: Level, sender: Side) -> Option<PacketSecret> {
         let label = match (level, sender) {
             (Level::Handshake, Side::Client) => "CLIENT_HANDSHAKE_TRAFFIC_SECRET",
@@ -97,6 +112,11 @@ impl RustlsQuic {
             (Level::Application, Side::Client) => "CLIENT_TRAFFIC_SECRET_0",
             (Level::Application, Side::Server) => "SERVER_TRAFFIC_SECRET_0",
         };
+        self.secret_of(label)
+    }
+
+    /// A secret by its name in logs (RFC 9850, 2.1).
+    fn secret_of(&self, label: &str) -> Option<PacketSecret> {
         Some(PacketSecret {
             cipher_suite: self.connection.negotiated_cipher_suite()?.suite().into(),
             secret: self.key_log.secret(label)?,
@@ -130,6 +150,23 @@ impl QuicTls for RustlsQuic {
 
     fn opening_secret(&self, level: Level) -> Option<PacketSecret> {
         self.secret(level, self.side.other())
+    }
+
+    fn early_secret(&self) -> Option<PacketSecret> {
+        // A server logs it, too, where it does not take the data.
+        self.connection.zero_rtt_keys()?;
+        self.secret_of("CLIENT_EARLY_TRAFFIC_SECRET")
+    }
+
+    fn is_early_data_accepted(&self) -> bool {
+        match &self.connection {
+            Connection::Client(client) => client.is_early_data_accepted(),
+            Connection::Server(_) => false,
+        }
+    }
+
+    fn session(&self) -> Option<Session> {
+        self.tickets.session()
     }
 
     fn peer_parameters(&self) -> Option<Vec<u8>> {

@@ -170,8 +170,9 @@ impl Endpoints<'_> {
         let flags = EpollFlags::EPOLLIN | EpollFlags::EPOLLET;
         let watched = (self.epoll).add(&socket, EpollEvent::new(flags, event.encode()));
         watched.map_err(|error| LabError::Socket(error.into()))?;
+        let kept = settings.kept(index);
         let started = sys::now();
-        let pair = match QuicPair::new(settings, index) {
+        let pair = match kept.and_then(|kept| QuicPair::new(settings, index, kept)) {
             Ok(pair) => pair,
             Err(error) => {
                 self.running.remove(&slot);

@@ -46,8 +46,9 @@ pub(super) fn connection_losing(
 ) -> Carried {
     let seed = link_seed(experiment.seed, &cell.link);
     let mut network = Network::new(&cell.link, seed, index, lost);
-    let settings = QuicSettings::new(&arm.stack, cell, experiment.seed);
-    let ended = match QuicPair::new(&settings, index) {
+    let settings = QuicSettings::new(arm, cell, experiment.seed);
+    let kept = settings.kept(index);
+    let ended = match kept.and_then(|kept| QuicPair::new(&settings, index, kept)) {
         Ok(mut pair) => {
             let outcome = carry(&mut pair, &mut network, experiment.timeout);
             pair.finish(outcome)

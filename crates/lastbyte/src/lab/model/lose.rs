@@ -80,6 +80,10 @@ fn carries(datagram: &Datagram, messages: &MessageSizes, seen: &mut [usize; 2]) 
         let level = match packet.kind {
             PacketKind::Initial => 0,
             PacketKind::Handshake => 1,
+            PacketKind::Retry => {
+                parts.push("Retry".to_owned());
+                continue;
+            }
             _ => continue,
         };
         let begin = seen[level];

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use lastbyte_exchange::{Handshake, HandshakeFlight};
+use lastbyte_exchange::{AddressValidation, Handshake, HandshakeFlight};
 use lastbyte_flights::quic::{ServerFlight, initials};
 use lastbyte_link::{Bytes, Direction, Link, Side};
 use lastbyte_pki::Store;
@@ -17,7 +17,9 @@ use lastbyte_flights::Compute;
 
 use crate::explain;
 use crate::lab::PreparedArm;
-use crate::results::{Cause, Exchange, FailureKind, Outcome, expected, quic_flights};
+use crate::results::{
+    Cause, EarlyData, Exchange, FailureKind, Outcome, Resumption, expected, quic_flights,
+};
 use crate::study::{Arm, Cell, Congestion, Experiment, Gso, Preset, Quic, RecordSize};
 
 fn prepared(arm: &str) -> PreparedArm {
@@ -211,6 +213,156 @@ fn a_resumed_session_and_a_proved_client_are_seen() {
 }
 
 #[test]
+fn early_data_is_answered_in_one_round_trip() {
+    let rustls = [
+        format!("{ECDSA}/client_stack=rustls"),
+        format!("{ML_DSA}/stack=rustls"),
+    ];
+    for arm in [ECDSA, ML_DSA].map(str::to_owned).into_iter().chain(rustls) {
+        let early = format!("{arm}/resume=0rtt");
+        for row in rows(&early, &cell(1000, Direction::default()), 3) {
+            assert_eq!(row.outcome, Outcome::Completed);
+            let negotiated = &row.exchange.negotiated;
+            assert_eq!(negotiated.early_data, EarlyData::Accepted);
+            assert_eq!(negotiated.resumption, Resumption::Resumed);
+            assert_eq!(row.times.handshake, ms(100));
+            assert_eq!(row.times.ttfb, ms(100));
+            // It leaves with the ClientHello, in the room that this leaves.
+            let first = row.exchange.wire_bytes(HandshakeFlight::ClientHello);
+            assert_eq!(first, Some(2400));
+        }
+    }
+    // One that is larger takes datagrams of its own; one without a response ends at the server.
+    let early = format!("{ECDSA}/resume=0rtt");
+    let upload = Cell {
+        upload: Bytes(3000),
+        ..cell(0, Direction::default())
+    };
+    for row in rows(&early, &upload, 1) {
+        assert_eq!(row.times.ttlb, ms(50));
+        let first = row.exchange.wire_bytes(HandshakeFlight::ClientHello);
+        assert!(first.unwrap() > 2400 + 2000, "{first:?}");
+    }
+    for row in rows(&early, &cell(0, Direction::default()), 1) {
+        assert_eq!(row.times.ttlb, ms(100));
+    }
+}
+
+#[test]
+fn a_retry_costs_a_round_trip_and_lifts_the_limit_and_a_token_costs_none() {
+    let cell = Cell {
+        initcwnd: 40,
+        ..cell(1000, Direction::default())
+    };
+    let first = |arm: &str| -> Row {
+        let mut rows = rows(arm, &cell, 2);
+        assert!(
+            rows.iter().all(|row| row.outcome == Outcome::Completed),
+            "{arm}"
+        );
+        rows.remove(0)
+    };
+    let quic = |row: &Row| row.exchange.transport.quic().unwrap();
+    let none = first(ML_DSA);
+    assert_eq!(none.times.handshake, ms(200));
+    assert_eq!(
+        (quic(&none).address_validation, quic(&none).token_bytes),
+        (None, None)
+    );
+    let known = |known: AddressValidation| {
+        let row = first(&format!("{ML_DSA}/address_validation={known}"));
+        assert_eq!(quic(&row).address_validation, Some(known));
+        let [_, server] = row.transport.quic().map(Option::unwrap);
+        assert_eq!(server.blocked_by_credit, Some(Duration::ZERO));
+        assert_eq!((server.probes, server.lost), (0, 0));
+        // Ten datagrams leave at once, and the others as the pacer lets them: of 40 in 1.25 times 333 ms.
+        let pace = Duration::from_micros(66_600);
+        assert!(
+            server.blocked_by_pacer.abs_diff(pace) < Duration::from_millis(1),
+            "{server:?}"
+        );
+        assert_eq!(server.blocked_by_window, Duration::ZERO);
+        (row, server)
+    };
+    let (token, _) = known(AddressValidation::Token);
+    assert_eq!(token.times.handshake.unwrap().as_millis(), 166);
+    assert_eq!(quic(&token).token_bytes, Some(46));
+    assert_eq!(quic(&token).client_hello_datagrams, Some(2));
+    let (retry, server) = known(AddressValidation::Retry);
+    assert_eq!(retry.times.handshake.unwrap().as_millis(), 266);
+    assert_eq!(quic(&retry).token_bytes, Some(57));
+    // It says hello twice, and each of the first two datagrams has a Retry packet for an answer.
+    assert_eq!(quic(&retry).client_hello_datagrams, Some(4));
+    assert_eq!(
+        (server.unvalidated_bytes, server.credited_bytes),
+        (Some(192), Some(2400))
+    );
+    assert_eq!(
+        retry.exchange.bytes(Message::ClientHello),
+        none.exchange.bytes(Message::ClientHello)
+    );
+}
+
+/// A client acknowledges every second packet at once, and the last of an odd number after the delay: it is the server that sees it.
+#[test]
+fn acknowledgements_come_as_late_as_ends_ask_each_other() {
+    let waited = |ack_delay: Duration| {
+        let quic = Quic {
+            ack_delay,
+            ..Quic::default()
+        };
+        let cell = Cell {
+            quic,
+            requests: 3,
+            think: Duration::from_millis(500),
+            ..cell(500, Direction::default())
+        };
+        let row = rows(ECDSA, &cell, 1).remove(0);
+        assert_eq!(row.outcome, Outcome::Completed);
+        row.transport.quic()[1].unwrap().rtt
+    };
+    let rtts = [1, 25, 80].map(|delay| waited(Duration::from_millis(delay)));
+    assert!(rtts[0] <= rtts[1] && rtts[1] <= rtts[2], "{rtts:?}");
+}
+
+#[test]
+fn a_window_that_is_full_and_a_pacer_are_told_apart_and_probes_are_counted() {
+    // Without credit's limit a window of 10 holds back what is more than nine datagrams, for a round trip.
+    let token = format!("{ML_DSA}/address_validation=token");
+    for row in rows(&token, &cell(1000, Direction::default()), 1) {
+        let [client, server] = row.transport.quic().map(Option::unwrap);
+        assert_eq!(row.times.handshake, ms(200));
+        assert_eq!(Some(server.blocked_by_window), ms(100));
+        assert_eq!(server.blocked_by_pacer, Duration::ZERO);
+        assert_eq!(
+            client.blocked_by_window + client.blocked_by_pacer,
+            Duration::ZERO
+        );
+    }
+    // What the server waits for credit is neither.
+    for row in rows(ML_DSA, &cell(1000, Direction::default()), 1) {
+        let [_, server] = row.transport.quic().map(Option::unwrap);
+        assert_eq!(server.blocked_by_credit, ms(100));
+        assert_eq!(
+            server.blocked_by_window + server.blocked_by_pacer,
+            Duration::ZERO
+        );
+    }
+    // All is lost: the client alone asks again and again.
+    let direction = Direction {
+        loss: "100%".parse().unwrap(),
+        ..Direction::default()
+    };
+    for row in rows(ECDSA, &cell(1000, direction), 1) {
+        let [client, _] = row.transport.quic();
+        let client = client.unwrap();
+        // All that it sends but the two of its hello.
+        assert_eq!(client.probes, client.datagrams - 2, "{client:?}");
+        assert!(client.probes > 4, "{client:?}");
+    }
+}
+
+#[test]
 fn a_link_that_loses_all_ends_by_the_timer_of_idleness() {
     let direction = Direction {
         loss: "100%".parse().unwrap(),
@@ -273,7 +425,6 @@ fn what_is_of_tcp_is_refused_with_the_hint() {
         ("client_hello_split=10B", "client_hello_split"),
         ("server=nginx", "server"),
         ("stack=s2n-tls", "stack"),
-        ("resume=0rtt", "resume"),
         ("delivery=pqtls-ad", "delivery"),
     ] {
         let error = format!("{ECDSA}/{key}")
@@ -326,7 +477,6 @@ fn a_tag_is_no_credit() {
 #[test]
 fn arithmetic_is_the_model_datagram_by_datagram() {
     let rates = [None, Some("1gbit"), Some("10mbit"), Some("2mbit")];
-    let near = |one: Duration, other: Duration| one.abs_diff(other) <= one / 1000;
     let (mut exact, mut count) = (0, 0);
     for (group, initcwnd) in [
         ("X25519", 10),
@@ -337,57 +487,10 @@ fn arithmetic_is_the_model_datagram_by_datagram() {
         ("SecP384r1MLKEM1024", 10),
     ] {
         for bytes in (1400..34_000).step_by(1021) {
-            let datagram = [1200, 1252, 1350, 1472][bytes % 4];
             let arm = prepared(&format!("{group}/ecdsa-p256:{bytes}B/transport=quic"));
             for rate in rates {
-                let direction = Direction {
-                    rate: rate.map(|rate| rate.parse().unwrap()),
-                    ..Direction::default()
-                };
-                let quic = Quic {
-                    client_datagram: [1200, 1250][bytes % 2],
-                    server_datagram: datagram,
-                    ..Quic::default()
-                };
-                let cell = Cell {
-                    initcwnd,
-                    quic,
-                    ..cell(300, direction)
-                };
-                let what = format!("{group} {bytes} {initcwnd} {rate:?}");
-                let experiment = Experiment::new(vec![arm.arm.clone()], vec![cell.clone()], 1);
-                let carried = connection(&arm, &cell, &experiment, bytes as u32);
-                let row = &carried.row;
-                let computed = expected(
-                    &row.exchange,
-                    &cell,
-                    arm.arm.record_size,
-                    Compute::default(),
-                );
-                let (handshake, ttfb) = (row.times.handshake.unwrap(), row.times.ttfb.unwrap());
-                assert!(
-                    near(computed.handshake, handshake),
-                    "{what}: {handshake:?} {computed:?}"
-                );
-                assert!(
-                    near(computed.ttfb.unwrap(), ttfb),
-                    "{what}: {ttfb:?} {computed:?}"
-                );
                 count += 1;
-                exact += u32::from(computed.handshake == handshake && computed.ttfb == Some(ttfb));
-                let walked = walked(row, &cell);
-                for side in [Side::Client, Side::Server] {
-                    let sent = carried.datagrams.iter().filter(|one| one.sender == side);
-                    let walked = walked.iter().filter(|one| one.sender == side);
-                    for (place, (sent, walked)) in sent.zip(walked).enumerate() {
-                        let what = format!("{what}, {place}: {sent:?} {walked:?}");
-                        assert_eq!(sent.bytes, walked.bytes, "{what}");
-                        assert!(
-                            near(Duration::from_nanos(sent.sent.0), walked.sent),
-                            "{what}"
-                        );
-                    }
-                }
+                exact += u32::from(is_walked(&arm, bytes, initcwnd, rate));
             }
         }
     }
@@ -412,6 +515,8 @@ fn an_arm_is_on_the_wire_what_arithmetic_has_of_it() {
         "X25519MLKEM768/ml-dsa-65/delivery=mtc-landmark",
         "X25519MLKEM768/ml-dsa-65/delivery=elide",
         "X25519MLKEM768/ml-dsa-44/delivery=elide/signal=trust-anchors",
+        "X25519MLKEM768/ml-dsa-44/address_validation=token",
+        "X25519MLKEM768/ml-dsa-65/address_validation=retry",
     ] {
         let arm = format!("{arm}/transport=quic");
         let computed = explain::wire(&arm.parse().unwrap()).unwrap();
@@ -448,8 +553,21 @@ fn an_arm_is_on_the_wire_what_arithmetic_has_of_it() {
             let flights = quic_flights(&with, &cell);
             let flights: usize = flights.iter().map(ServerFlight::bytes).sum();
             assert_eq!(Some(flights as u32), read.wire_bytes(server), "{arm}");
-            let hellos = initials(computed.bytes(Message::ClientHello) as usize, 1200);
-            assert_eq!(Some(1200 * hellos as u32), read.wire_bytes(hello), "{arm}");
+            let [known, seen] = [&computed, &read].map(|one| one.transport.quic().unwrap());
+            assert_eq!(known.address_validation, seen.address_validation, "{arm}");
+            assert_eq!(known.token_bytes, seen.token_bytes, "{arm}");
+            let token = known.token_bytes.unwrap_or(0) as usize;
+            let hellos = initials(computed.bytes(Message::ClientHello) as usize, 1200, token);
+            // Behind a Retry packet it is sent a second time.
+            let times = match known.address_validation {
+                Some(AddressValidation::Retry) => 2,
+                Some(AddressValidation::Token) | None => 1,
+            };
+            assert_eq!(
+                Some(times * 1200 * hellos as u32),
+                read.wire_bytes(hello),
+                "{arm}"
+            );
         }
     }
     // All of the span is in use.
@@ -457,9 +575,103 @@ fn an_arm_is_on_the_wire_what_arithmetic_has_of_it() {
     assert!(*least <= -5 && *most >= 6, "{lengths:?}");
 }
 
+/// The same of servers that know the client's address beforehand: by nothing but the window and the pacer are they held back.
+#[test]
+fn arithmetic_knows_retries_and_tokens() {
+    let (mut exact, mut count) = (0, 0);
+    for (group, initcwnd) in [
+        ("X25519", 10),
+        ("X25519MLKEM768", 10),
+        ("X25519MLKEM768", 20),
+        ("SecP384r1MLKEM1024", 32),
+    ] {
+        for bytes in (1400..34_000).step_by(2042) {
+            for known in ["retry", "token"] {
+                let arm = format!(
+                    "{group}/ecdsa-p256:{bytes}B/transport=quic/address_validation={known}"
+                );
+                let arm = prepared(&arm);
+                for rate in [Some("1gbit"), Some("2mbit")] {
+                    count += 1;
+                    exact += u32::from(is_walked(&arm, bytes, initcwnd, rate));
+                }
+            }
+        }
+    }
+    assert!(exact * 100 > count * 95, "{exact} of {count} connections");
+}
+
+/// The first byte of what answers early data is there with the server's last message, or behind it.
+#[test]
+fn arithmetic_knows_early_data() {
+    // Where the request does not join the ClientHello, or the response the first flight, arithmetic says that it does not know.
+    for group in ["X25519", "X25519MLKEM768"] {
+        for known in ["", "/address_validation=retry", "/address_validation=token"] {
+            let arm = format!("{group}/ecdsa-p256/transport=quic/resume=0rtt{known}");
+            let arm = prepared(&arm);
+            for (size, rate) in (0..).zip([None, Some("10mbit"), Some("2mbit"), Some("2mbit")]) {
+                is_walked(&arm, size, 10, rate);
+            }
+        }
+    }
+}
+
+/// Holds the arithmetic of a connection to the model, with datagrams whose sizes are by a number. Whether its times are the same to the
+/// nanosecond.
+fn is_walked(arm: &PreparedArm, number: usize, initcwnd: u32, rate: Option<&str>) -> bool {
+    let near = |one: Duration, other: Duration| one.abs_diff(other) <= one / 1000;
+    let direction = Direction {
+        rate: rate.map(|rate| rate.parse().unwrap()),
+        ..Direction::default()
+    };
+    let quic = Quic {
+        client_datagram: [1200, 1250][number % 2],
+        server_datagram: [1200, 1252, 1350, 1472][number % 4],
+        ..Quic::default()
+    };
+    let cell = Cell {
+        initcwnd,
+        quic,
+        ..cell(300, direction)
+    };
+    let what = format!("{} {number} {initcwnd} {rate:?}", arm.arm.name);
+    let experiment = Experiment::new(vec![arm.arm.clone()], vec![cell.clone()], 1);
+    let carried = connection(arm, &cell, &experiment, number as u32);
+    let row = &carried.row;
+    assert_eq!(row.outcome, Outcome::Completed, "{what}");
+    let computed = expected(
+        &row.exchange,
+        &cell,
+        arm.arm.record_size,
+        Compute::default(),
+    );
+    let (handshake, ttfb) = (row.times.handshake.unwrap(), row.times.ttfb.unwrap());
+    assert!(
+        near(computed.handshake, handshake),
+        "{what}: {handshake:?} {computed:?}"
+    );
+    assert!(
+        near(computed.ttfb.unwrap(), ttfb),
+        "{what}: {ttfb:?} {computed:?}"
+    );
+    assert_eq!(computed.beyond(computed.ttfb.unwrap()), None, "{what}");
+    let walked = walked(row, &cell);
+    for side in [Side::Client, Side::Server] {
+        let sent = carried.datagrams.iter().filter(|one| one.sender == side);
+        let walked = walked.iter().filter(|one| one.sender == side);
+        for (place, (sent, walked)) in sent.zip(walked).enumerate() {
+            let what = format!("{what}, {place}: {sent:?} {walked:?}");
+            assert_eq!(sent.bytes, walked.bytes, "{what}");
+            assert!(
+                near(Duration::from_nanos(sent.sent.0), walked.sent),
+                "{what}"
+            );
+        }
+    }
+    computed.handshake == handshake && computed.ttfb == Some(ttfb)
+}
+
 fn walked(row: &Row, cell: &Cell) -> Vec<lastbyte_flights::quic::Datagram> {
-    let bytes = |message| row.exchange.bytes(message) as usize;
-    let server = row.exchange.handshake.payload(HandshakeFlight::Server) as usize;
     let path = lastbyte_flights::Path {
         link: cell.link.clone(),
         server_initcwnd: cell.initcwnd,
@@ -470,11 +682,10 @@ fn walked(row: &Row, cell: &Cell) -> Vec<lastbyte_flights::quic::Datagram> {
         },
         ..Default::default()
     };
+    let is_early = row.exchange.negotiated.early_data == EarlyData::Accepted;
     let messages = lastbyte_flights::quic::Messages {
-        client_hello: bytes(Message::ClientHello),
-        server_hello: bytes(Message::ServerHello),
-        rest: server - bytes(Message::ServerHello),
-        finish: bytes(Message::ClientFinished),
+        early_response: if is_early { cell.data.0 as usize } else { 0 },
+        ..lastbyte_flights::quic::Messages::of(&row.exchange)
     };
     lastbyte_flights::quic::walk(messages, &path).datagrams
 }

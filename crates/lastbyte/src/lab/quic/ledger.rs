@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use lastbyte_link::{Side, Time};
 use lastbyte_sizes::quic::UNCREDITED;
-use lastbyte_tls::observer::quic::{PacketKind, has_packet};
+use lastbyte_tls::observer::quic::{PacketKind, has_packet, has_token};
 
 /// The datagrams that both ends sent, and the server's credit.
 #[derive(Default)]
@@ -67,7 +67,8 @@ impl Credit {
         if self.is_validated {
             return;
         }
-        if has_packet(datagram, PacketKind::Handshake) {
+        // A token here is one that the server gave.
+        if has_packet(datagram, PacketKind::Handshake) || has_token(datagram) {
             self.is_validated = true;
         } else {
             self.received += datagram.len() as u64;

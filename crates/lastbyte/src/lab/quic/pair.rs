@@ -3,12 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use lastbyte_exchange::AddressValidation;
 use lastbyte_link::{Seed, Side, Time, mix};
-use lastbyte_quic::{Congestion, End, EndError, Ended, Request, Settings};
+use lastbyte_quic::{
+    Congestion, End, EndError, Ended, Kept, Request, Retries, Settings, connection_before,
+};
+use lastbyte_sizes::Resumption;
 use lastbyte_tls::observer::quic::QuicObserver;
-use lastbyte_tls::{RandomSequence, Stack, TlsError};
+use lastbyte_tls::{RandomSequence, TlsError};
 
 use super::ledger::Ledger;
+use crate::lab::PreparedArm;
 use crate::lab::connection::{EndedConnection, Seen};
 use crate::lab::exchange::QueueingDelay;
 use crate::lab::failure::Failure;
@@ -27,7 +32,7 @@ pub(crate) type Transmit<'s> = &'s mut dyn FnMut(Side, &[u8]);
 /// How the connections of a sample are set.
 #[derive(Clone, Copy)]
 pub(crate) struct QuicSettings<'a> {
-    stack: &'a Arc<dyn Stack>,
+    arm: &'a PreparedArm,
     client: Settings,
     server: Settings,
     work: Work,
@@ -36,10 +41,11 @@ pub(crate) struct QuicSettings<'a> {
 }
 
 impl<'a> QuicSettings<'a> {
-    /// Of connections on this stack in a cell, whose randomness comes from the seed of their experiment.
-    pub(crate) fn new(stack: &'a Arc<dyn Stack>, cell: &Cell, seed: Seed) -> QuicSettings<'a> {
+    /// Of an arm's connections in a cell, whose randomness comes from the seed of their experiment.
+    pub(crate) fn new(arm: &'a PreparedArm, cell: &Cell, seed: Seed) -> QuicSettings<'a> {
         let settings = |window: u32, datagram: u16| Settings {
             initial_rtt: cell.quic.initial_rtt,
+            ack_delay: Some(cell.quic.ack_delay).filter(|delay| *delay != study::Quic::ACK_DELAY),
             congestion: match cell.congestion {
                 study::Congestion::Cubic => Congestion::Cubic,
                 study::Congestion::Reno => Congestion::NewReno,
@@ -49,7 +55,7 @@ impl<'a> QuicSettings<'a> {
         };
         let work = cell.work();
         QuicSettings {
-            stack,
+            arm,
             client: settings(cell.client_initcwnd, cell.quic.client_datagram),
             server: settings(cell.initcwnd, cell.quic.server_datagram),
             work: Work {
@@ -59,6 +65,42 @@ impl<'a> QuicSettings<'a> {
                 think: cell.think,
             },
             seed: seed.part("QUIC").0,
+        }
+    }
+
+    fn seed(&self, index: u32) -> u64 {
+        self.seed ^ u64::from(index)
+    }
+
+    /// What the client of connection `index` has kept of one before it, where the arm has it use something of that. That one
+    /// is carried in memory, and takes no time of this one.
+    ///
+    /// # Errors
+    ///
+    /// When that one does not get so far.
+    pub(crate) fn kept(&self, index: u32) -> Result<Kept, EndError> {
+        let arm = &self.arm.arm;
+        let resumes = arm.resumption == Resumption::EarlyData;
+        let shows = arm.address_validation == Some(AddressValidation::Token);
+        if !resumes && !shows {
+            return Ok(Kept::default());
+        }
+        let seed = mix(self.seed(index) ^ 3);
+        // What is drawn for it changes nothing of the one that is measured.
+        let mut random = RandomSequence::of_seed(mix(seed));
+        let kept = random
+            .within(|| connection_before(&self.arm.stack, &self.client, &self.server, seed))?;
+        Ok(match (resumes, shows) {
+            (true, false) => kept.session(),
+            (false, _) => kept.token(),
+            (true, true) => kept,
+        })
+    }
+
+    fn retries(&self) -> Retries {
+        match self.arm.arm.address_validation {
+            Some(AddressValidation::Retry) => Retries::Always,
+            Some(AddressValidation::Token) | None => Retries::Never,
         }
     }
 }
@@ -79,18 +121,25 @@ pub(crate) enum UnderWay {
 }
 
 impl QuicPair {
-    /// Connection `index` of a sample. Its client has something to send at the [first step](QuicPair::on_time), which is due.
+    /// Connection `index` of a sample, whose client has [kept](QuicSettings::kept) something or nothing. It has something to send
+    /// at the [first step](QuicPair::on_time), which is due.
     ///
     /// # Errors
     ///
     /// When nothing can be sent at all.
-    pub(crate) fn new(settings: &QuicSettings<'_>, index: u32) -> Result<QuicPair, EndError> {
-        let seed = settings.seed ^ u64::from(index);
-        let stack = || Arc::clone(settings.stack);
+    pub(crate) fn new(
+        settings: &QuicSettings<'_>,
+        index: u32,
+        kept: Kept,
+    ) -> Result<QuicPair, EndError> {
+        let seed = settings.seed(index);
+        let stack = || Arc::clone(&settings.arm.stack);
         let mut random = RandomSequence::of_seed(mix(seed));
         let client =
-            random.within(|| End::client(stack(), &settings.client, mix(seed ^ 1), START))?;
-        let server = random.within(|| End::server(stack(), &settings.server, mix(seed ^ 2)));
+            random.within(|| End::client(stack(), &settings.client, kept, mix(seed ^ 1), START))?;
+        let retries = settings.retries();
+        let server =
+            random.within(|| End::server(stack(), &settings.server, retries, mix(seed ^ 2)));
         let ends = Ends {
             client: Client {
                 end: client,
@@ -274,6 +323,7 @@ impl Ends {
         self.now = now;
         self.ledger.receive(now, receiver, datagram);
         if let Some(answer) = self.end(receiver).receive(now, datagram) {
+            self.observer.sent(receiver, &answer);
             self.ledger.send(now, receiver, &answer);
             send(receiver, &answer);
         }
@@ -290,7 +340,7 @@ impl Ends {
     }
 
     fn transmit(&mut self, side: Side, send: Transmit<'_>) {
-        let is_complete = self.times.handshake.is_some() && self.times.server_handshake.is_some();
+        let is_complete = self.is_complete();
         let now = self.now;
         let mut datagram = Vec::new();
         while self.end(side).transmit(now, &mut datagram) {
@@ -309,6 +359,11 @@ impl Ends {
         }
     }
 
+    /// Whether both have completed the handshake.
+    fn is_complete(&self) -> bool {
+        self.times.handshake.is_some() && self.times.server_handshake.is_some()
+    }
+
     fn since_start(&self) -> Option<Duration> {
         Some(self.now.since(START))
     }
@@ -316,17 +371,21 @@ impl Ends {
     fn drive_client(&mut self) {
         let now = self.since_start();
         let work = self.work;
+        if self.times.handshake.is_none() && self.client.end.is_established() {
+            // Its Finished leaves now.
+            self.times.handshake = now;
+            if work.requests == 0 {
+                self.times.ttlb = now;
+                self.client.state = State::Done;
+            } else if !self.client.end.is_early_data_accepted() {
+                // A request that went as early data has to be sent again.
+                self.client.state = State::Thinking { until: self.now };
+            }
+        }
         loop {
             self.client.state = match self.client.state {
-                State::Handshaking if self.client.end.is_established() => {
-                    // Its Finished leaves now.
-                    self.times.handshake = now;
-                    if work.requests == 0 {
-                        self.times.ttlb = now;
-                        State::Done
-                    } else {
-                        State::Thinking { until: self.now }
-                    }
+                State::Handshaking if work.requests > 0 && self.client.end.has_early_data() => {
+                    State::Thinking { until: self.now }
                 }
                 State::Thinking { until } if until <= self.now => match self.client.end.open() {
                     Some(request) => State::Requesting { request, sent: 0 },
@@ -457,7 +516,7 @@ impl Ends {
 
     fn outcome(&self, under_way: UnderWay) -> Option<Outcome> {
         let is_done = matches!(self.client.state, State::Done);
-        if is_done && self.times.ttlb.is_some() && self.times.server_handshake.is_some() {
+        if is_done && self.times.ttlb.is_some() && self.is_complete() {
             return Some(Outcome::Completed);
         }
         let failed = |ended: &Ended, cause: fn(FailureKind) -> Cause, end: &str| {
@@ -497,6 +556,9 @@ impl Ends {
                 lost: number(stats.lost),
                 rtt: stats.rtt,
                 cwnd_bytes: number(stats.window),
+                probes: number(stats.probes),
+                blocked_by_window: stats.blocked_by_window,
+                blocked_by_pacer: stats.blocked_by_pacer,
                 unvalidated_bytes: is_server.then(|| number(credit.sent)),
                 credited_bytes: is_server.then(|| number(credit.received)),
                 blocked_by_credit: is_server.then_some(credit.blocked),

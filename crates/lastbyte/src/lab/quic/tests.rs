@@ -38,9 +38,9 @@ impl Moved {
             data: Bytes(20_000),
             ..Cell::default()
         };
-        let settings = QuicSettings::new(&arm.stack, &cell, Seed(1));
+        let settings = QuicSettings::new(arm, &cell, Seed(1));
         Moved {
-            pair: QuicPair::new(&settings, index).unwrap(),
+            pair: QuicPair::new(&settings, index, settings.kept(index).unwrap()).unwrap(),
             under_way: VecDeque::new(),
             sent: Vec::new(),
             now: Time(0),

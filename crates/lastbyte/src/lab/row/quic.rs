@@ -1,6 +1,6 @@
 //! What a row says of a handshake over QUIC.
 
-use lastbyte_exchange::{Handshake, Quic, Transport};
+use lastbyte_exchange::{AddressValidation, Handshake, Quic, Transport};
 use lastbyte_link::Side;
 use lastbyte_tls::observer::Message;
 use lastbyte_tls::observer::quic::{Packet, PacketKind, QuicObservation};
@@ -10,10 +10,12 @@ use crate::results::{Exchange, HandshakeFlight};
 
 /// What was seen of a handshake on its datagrams.
 pub(in crate::lab) fn exchange(observed: &QuicObservation) -> Exchange {
-    // Payload of the datagrams that have handshake messages in packets of one kind.
+    // Payload of the datagrams that have handshake messages, or early data, in packets of one kind.
     let carrying = |sender: Side, kinds: &[PacketKind]| -> Vec<u32> {
         let is_one = |packet: &Packet| {
-            kinds.contains(&packet.kind) && packet.crypto.is_some_and(|bytes| bytes > 0)
+            let is_early = packet.kind == PacketKind::ZeroRtt;
+            kinds.contains(&packet.kind)
+                && (is_early || packet.crypto.is_some_and(|bytes| bytes > 0))
         };
         let sent = observed.datagrams.iter();
         let datagrams =
@@ -35,7 +37,7 @@ pub(in crate::lab) fn exchange(observed: &QuicObservation) -> Exchange {
         handshake.see_all([
             (
                 HandshakeFlight::ClientHello,
-                sum(Side::Client, &[PacketKind::Initial]),
+                sum(Side::Client, &[PacketKind::Initial, PacketKind::ZeroRtt]),
             ),
             (HandshakeFlight::Server, sum(Side::Server, &both)),
             (
@@ -45,9 +47,25 @@ pub(in crate::lab) fn exchange(observed: &QuicObservation) -> Exchange {
         ]);
     }
     let hellos = u32::try_from(hellos).unwrap_or(u32::MAX);
+    let packets = |sender: Side| {
+        let sent = observed.datagrams.iter();
+        let sent = sent.filter(move |datagram| datagram.sender == sender);
+        sent.flat_map(|datagram| &datagram.packets)
+    };
+    let is_retry = |packet: &Packet| packet.kind == PacketKind::Retry;
+    let token = packets(Side::Client).map(|packet| packet.token).max();
+    let token = token.filter(|bytes| *bytes > 0);
     Exchange {
         transport: Transport::Quic(Quic {
             client_hello_datagrams: Some(hellos).filter(|count| *count > 0 && !has_retry),
+            address_validation: token.map(|_| {
+                if packets(Side::Server).any(is_retry) {
+                    AddressValidation::Retry
+                } else {
+                    AddressValidation::Token
+                }
+            }),
+            token_bytes: token.and_then(|bytes| u32::try_from(bytes).ok()),
         }),
         handshake,
         negotiated: negotiated(&observed.handshake),

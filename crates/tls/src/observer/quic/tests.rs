@@ -63,6 +63,7 @@ fn the_initial_of_the_appendix_is_read() {
         bytes: 1200,
         number: Some(2),
         crypto: Some(241),
+        token: 0,
     };
     assert_eq!(datagram.packets, [packet]);
     assert!(has_packet(&initial(), PacketKind::Initial));

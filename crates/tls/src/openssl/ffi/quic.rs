@@ -65,6 +65,7 @@ unsafe extern "C" {
         parameters: *const u8,
         length: usize,
     ) -> c_int;
+    fn SSL_set_quic_tls_early_data_enabled(ssl: *mut openssl_sys::SSL, enabled: c_int) -> c_int;
     fn SSL_get_pending_cipher(ssl: *const openssl_sys::SSL) -> *const openssl_sys::SSL_CIPHER;
 }
 
@@ -123,11 +124,24 @@ impl<T: Transport> OnTransport<T> {
             .unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// Has a server take early data, or a client offer some of its session, before the handshake. False of a session that
+    /// allows none.
+    pub(in crate::openssl) fn enable_early_data(&mut self) -> bool {
+        // SAFETY: the connection is alive, and nobody else uses it.
+        unsafe { SSL_set_quic_tls_early_data_enabled(self.ssl.as_ptr(), 1) == 1 }
+    }
+
     /// Goes on with the handshake. True once it is complete, false where more has to come.
     pub(in crate::openssl) fn do_handshake(&mut self) -> Result<bool, ErrorStack> {
-        // SAFETY: the connection is alive, and nobody else uses it; nor does anyone hold the transport.
-        let result = unsafe { openssl_sys::SSL_do_handshake(self.ssl.as_ptr()) };
-        self.outcome(result)
+        loop {
+            // SAFETY: the connection is alive, and nobody else uses it; nor does anyone hold the transport.
+            let result = unsafe { openssl_sys::SSL_do_handshake(self.ssl.as_ptr()) };
+            // A server that would have taken early data, and is offered none or refuses it, returns once before the
+            // client's Finished.
+            if !self.outcome(result)? || self.ssl.is_init_finished() {
+                return Ok(result > 0);
+            }
+        }
     }
 
     /// Takes what follows the handshake.
