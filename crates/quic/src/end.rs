@@ -17,7 +17,7 @@ use quinn_proto::{
 use crate::seeded::{self, ConnectionIds, Key, NoTime};
 use crate::session::Tls;
 use crate::tokens::{Store, Used};
-use crate::watched::{Asked, Watching};
+use crate::watched::{Watching, WindowQuery};
 
 /// How an end is set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +55,7 @@ impl Settings {
         }
     }
 
-    fn transport(&self, asked: &Asked) -> TransportConfig {
+    fn transport(&self, asked: &WindowQuery) -> TransportConfig {
         let controller: Arc<dyn ControllerFactory + Send + Sync> = match self.congestion {
             Congestion::Cubic => {
                 let mut cubic = CubicConfig::default();
@@ -135,7 +135,7 @@ pub struct End {
 /// What an end has waited for.
 #[derive(Default)]
 struct Waits {
-    asked: Asked,
+    asked: WindowQuery,
     /// Since when it has something that it may not send, and why.
     blocked: Option<(Time, Blocked)>,
     /// When the pacer's timer is due.
@@ -285,7 +285,7 @@ impl End {
         let tls = Tls::client(stack, kept.session);
         let tokens = Arc::new(Store::of(kept.token));
         let mut config = ClientConfig::new(Arc::new(tls.clone()));
-        let asked = Asked::default();
+        let asked = WindowQuery::default();
         config.transport_config(Arc::new(settings.transport(&asked)));
         config.token_store(tokens.clone());
         let first = ConnectionIds::of_seed(!seed);
@@ -321,7 +321,7 @@ impl End {
     /// One that sends so many tokens, and knows those that were used.
     fn listening(tls: Tls, settings: &Settings, tokens: u32, used: Arc<Used>, seed: u64) -> End {
         let mut config = ServerConfig::new(Arc::new(tls.clone()), Arc::new(Key));
-        let asked = Asked::default();
+        let asked = WindowQuery::default();
         config.transport_config(Arc::new(settings.transport(&asked)));
         config.time_source(Arc::new(NoTime));
         let mut validation = ValidationTokenConfig::default();
@@ -333,7 +333,7 @@ impl End {
     fn new(
         peer: SocketAddr,
         tls: Tls,
-        asked: Asked,
+        asked: WindowQuery,
         seed: u64,
         server: Option<Arc<ServerConfig>>,
     ) -> End {

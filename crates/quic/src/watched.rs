@@ -8,12 +8,12 @@ use std::time::Instant;
 use quinn_proto::RttEstimator;
 use quinn_proto::congestion::{Controller, ControllerFactory, ControllerMetrics};
 
-/// Whether quinn has asked for its window since that was last [taken](Asked::take). When a datagram could leave, it asks if there
+/// Whether quinn has asked for its window since that was last [taken](WindowQuery::take). When a datagram could leave, it asks if there
 /// is something to send that is to be acknowledged, and the credit for it; if nothing leaves then, window or pacer hold it.
 #[derive(Clone, Default)]
-pub(crate) struct Asked(Arc<AtomicBool>);
+pub(crate) struct WindowQuery(Arc<AtomicBool>);
 
-impl Asked {
+impl WindowQuery {
     pub(crate) fn take(&self) -> bool {
         self.0.swap(false, Ordering::Relaxed)
     }
@@ -22,7 +22,7 @@ impl Asked {
 /// Makes what moves the window, as another does, and notes who asks.
 pub(crate) struct Watching {
     pub(crate) inner: Arc<dyn ControllerFactory + Send + Sync>,
-    pub(crate) asked: Asked,
+    pub(crate) asked: WindowQuery,
 }
 
 impl ControllerFactory for Watching {
@@ -36,7 +36,7 @@ impl ControllerFactory for Watching {
 
 struct Watched {
     inner: Box<dyn Controller>,
-    asked: Asked,
+    asked: WindowQuery,
 }
 
 impl Controller for Watched {
