@@ -217,6 +217,14 @@ impl SampleComparison {
                 .metrics()
                 .iter()
                 .filter(|metric| pair.iter().any(|sample| sample.has(**metric)))
+                // What arithmetic has no time for is not compared.
+                .filter(|metric| {
+                    let is_left_out = |sample: &&SampleTimes| {
+                        sample.nature == Nature::Computed
+                            && sample.times(**metric).all(|time| time.is_none())
+                    };
+                    !pair.iter().any(is_left_out)
+                })
                 .map(|metric| MetricComparison::new(pair, *metric, margins, tail))
                 .collect(),
         }
