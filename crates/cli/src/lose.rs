@@ -10,7 +10,7 @@ use lastbyte::results::Outcome;
 use lastbyte::study::{
     Arm, Cell, CpuTime, Emulation, EngineChoice, Experiment, QuicIn, Study, TransportName,
 };
-use lastbyte_link::{Bytes, Seed};
+use lastbyte_link::Seed;
 
 use super::arguments::{self, Format};
 use super::compare::{interrupt, prepare};
@@ -42,12 +42,20 @@ impl Lose {
         let chains = self.chains;
         let arms: Vec<Arm> = self.arms.iter().map(|arm| chains.of(arm)).collect();
         arguments::check_once(&arms)?;
+        let asked = self.network.cells().map_err(Failure::Usage)?;
+        let has_luck = (asked.iter()).any(|cell| cell.link != cell.link.without_luck());
+        let mut cells: Vec<Cell> = Vec::new();
+        for cell in asked.iter().map(lab::handshake_of) {
+            if !cells.contains(&cell) {
+                cells.push(cell);
+            }
+        }
         let experiment = Experiment {
             seed: Seed(self.seed),
             // Losing one packet takes an emulator that can be told which.
             emulation: Emulation::Link,
             cpu: CpuTime::None,
-            ..Experiment::new(arms, self.cells()?, 1)
+            ..Experiment::new(arms, cells, 1)
         };
         lab::check_losing(&experiment).map_err(Failure::Usage)?;
         let study = Study::single("lose", experiment.clone());
@@ -62,7 +70,7 @@ impl Lose {
         own::fetch(&experiment.arms)?;
         let interrupt = interrupt().map_err(Failure::run)?;
         let bar = Bar::new();
-        if self.has_luck()? {
+        if has_luck {
             bar.warn("loss and jitter change nothing: one packet is lost at a time, and no other");
         }
         let prepared = prepare(&experiment.arms, &bar)?;
@@ -91,30 +99,6 @@ impl Lose {
                 losses.arm
             ))),
         }
-    }
-
-    /// Whether the networks that were asked for lose or delay packets by themselves.
-    fn has_luck(&self) -> Result<bool, Failure> {
-        let cells = self.network.cells().map_err(Failure::Usage)?;
-        Ok((cells.iter()).any(|cell| cell.link != cell.link.without_luck()))
-    }
-
-    /// The networks that were asked for, each once: nothing is transferred over them.
-    fn cells(&self) -> Result<Vec<Cell>, Failure> {
-        let mut cells: Vec<Cell> = Vec::new();
-        for cell in self.network.cells().map_err(Failure::Usage)? {
-            let cell = Cell {
-                link: cell.link.without_luck(),
-                data: Bytes(0),
-                upload: Bytes(0),
-                requests: 1,
-                ..cell
-            };
-            if !cells.contains(&cell) {
-                cells.push(cell);
-            }
-        }
-        Ok(cells)
     }
 }
 

@@ -61,11 +61,12 @@ impl Losing {
 }
 
 /// A cell whose connections shake hands and nothing else, over its link at its best.
-pub(super) fn handshake_of(cell: &Cell) -> Cell {
+pub fn handshake_of(cell: &Cell) -> Cell {
     Cell {
         link: cell.link.without_luck(),
         data: Bytes(0),
         upload: Bytes(0),
+        requests: 1,
         ..cell.clone()
     }
 }

@@ -57,6 +57,7 @@ pub use inspection::{
 };
 pub use live::LiveEngine;
 pub use lose::check as check_losing;
+pub use losing::handshake_of;
 pub use machine::{Finding, State, environment, examine};
 pub use model::{Model, check as check_quic, lose};
 pub use netem::NetemError;
