@@ -7,7 +7,7 @@ use lastbyte_flights::Flight;
 use lastbyte_link::Side;
 use lastbyte_sizes::Message;
 
-use super::{Explanation, server_flights, unit};
+use super::{Explanation, server_flights};
 
 /// A flight, and what it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,7 +37,7 @@ impl Explanation {
             return Vec::new();
         };
         let mut handshake = server_flights(&self.exchange, timeline, cell).into_iter();
-        let unit = unit(self.arm.transport);
+        let unit = self.arm.transport.packet();
         let mut writes = 0;
         let mut requests = 0;
         let mut last = None;

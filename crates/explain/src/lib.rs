@@ -364,8 +364,8 @@ impl LargerWindow {
     /// `the first window is 12 segments (nginx: 13)`, as what is supposed of an arm over a transport.
     pub fn supposed(self, transport: TransportName) -> String {
         let nginx = self.of_nginx();
-        let unit = unit(transport);
-        format!("the first window is {} {unit}s{nginx}", self.at_once)
+        let packet = transport.packet();
+        format!("the first window is {} {packet}s{nginx}", self.at_once)
     }
 
     /// ` (nginx: 13)`, where that is another.
@@ -382,14 +382,6 @@ impl LargerWindow {
 impl fmt::Display for LargerWindow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}{}", self.at_once, self.of_nginx())
-    }
-}
-
-/// What a transport sends at once: `segment`, `datagram`.
-pub fn unit(transport: TransportName) -> &'static str {
-    match transport {
-        TransportName::Tcp => "segment",
-        TransportName::Quic => "datagram",
     }
 }
 

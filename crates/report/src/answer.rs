@@ -13,17 +13,17 @@ use std::cmp::Ordering;
 use std::time::Duration;
 
 use jiff::SignedDuration;
+use lastbyte_flights::quic::Hold;
 use lastbyte_link::counted;
 
 use super::assumed::turns_of;
-use super::messages::unit;
 use super::thresholds::{
     LEAST_PERCENT, MOST_OF_ALL, NOTICEABLE, NOTICED_PERCENT, ROUND_TRIP_TOLERANCE, SURE, WORTH_MS,
     WORTH_PART, WORTH_PART_OF_COST, WORTH_PART_OF_HANDSHAKE,
 };
 use lastbyte_results::number::{difference_digits, milliseconds, percent, share};
 use lastbyte_results::{
-    ArmSummary, CellSummary, Estimate, Held, Interval, Metric, Percent, Percentile, Role, Shares,
+    ArmSummary, CellSummary, Estimate, Interval, Metric, Percent, Percentile, Role, Shares,
     Summary, Validity,
 };
 use lastbyte_study::{Experiment, Parameter, TransportName};
@@ -1195,13 +1195,13 @@ fn because(difference: &Difference<'_>, before: Flights, after: Flights, window:
             before
         };
         let window = match (longer.held, window) {
-            (Some(Held::Credit), _) => {
+            (Some(Hold::Credit), _) => {
                 ", of which the server may send three times what it has received".to_owned()
             }
             (_, Window::Shown) => format!(", where the window is {segments}"),
             (_, Window::Untold) => String::new(),
         };
-        let now = counted(now, unit(after.transport));
+        let now = counted(now, after.transport.packet());
         causes.push(format!("{now} and not {then}{window}"));
     }
     if after.is_retried != before.is_retried {

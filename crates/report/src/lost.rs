@@ -5,7 +5,6 @@ use std::time::Duration;
 use lastbyte_link::{Side, counted};
 use lastbyte_results::number::milliseconds;
 use lastbyte_results::{Losses, Lost, Outcome};
-use lastbyte_study::TransportName;
 use serde_json::{Value, json};
 
 use crate::layout::Screen;
@@ -27,19 +26,11 @@ pub fn text(all: &[Losses], screen: Screen) -> String {
     parts.join("\n")
 }
 
-/// What a transport calls what it sends at once.
-fn packet(losses: &Losses) -> &'static str {
-    match losses.transport {
-        TransportName::Tcp => "segment",
-        TransportName::Quic => "datagram",
-    }
-}
-
 /// What a lost packet costs several arms over one network at most, and how many each never recovers from.
 fn comparison(arms: &[Losses]) -> String {
     let of_arm = |losses: &Losses| {
         let name = &losses.arm;
-        let all = counted(losses.lost.len(), packet(losses));
+        let all = counted(losses.lost.len(), losses.transport.packet());
         match (losses.all_added().max(), losses.never().count()) {
             (Some(most), 0) => format!("{name} at most {}", milliseconds(most)),
             (Some(most), never) => format!(
@@ -97,12 +88,15 @@ pub fn answer(losses: &Losses) -> String {
         .handshake
         .filter(|_| whole.outcome == Outcome::Completed)
     else {
-        let reason = reason(&whole.outcome).map_or_else(String::new, |why| format!(" ({why})"));
+        let reason = whole
+            .outcome
+            .reason()
+            .map_or_else(String::new, |why| format!(" ({why})"));
         return format!(
             "{arm} over an RTT of {rtt}: the handshake does not complete even without loss{reason}."
         );
     };
-    let packets = counted(lost.len(), packet(losses));
+    let packets = counted(lost.len(), losses.transport.packet());
     let begin = format!(
         "{arm} over an RTT of {rtt}: a handshake takes {} and {packets}",
         milliseconds(handshake)
@@ -151,15 +145,6 @@ pub fn answer(losses: &Losses) -> String {
 /// More than these are counted.
 const MOST_NAMED: usize = 3;
 
-/// Why a connection did not complete.
-fn reason(outcome: &Outcome) -> Option<String> {
-    match outcome {
-        Outcome::Completed => None,
-        Outcome::TimedOut => Some("timed out".to_owned()),
-        Outcome::Failed { reason, .. } => Some(reason.clone()),
-    }
-}
-
 fn side(side: Side) -> &'static str {
     match side {
         Side::Client => "client's",
@@ -189,7 +174,7 @@ fn table(losses: &Losses) -> String {
             losses
                 .added(lost)
                 .map_or_else(String::new, |added| format!("+{}", milliseconds(added))),
-            match reason(&lost.row.outcome) {
+            match lost.row.outcome.reason() {
                 Some(reason) => format!("{} ({reason})", lost.carries),
                 None => lost.carries.clone(),
             },
@@ -241,7 +226,7 @@ pub fn json(all: &[Losses]) -> Value {
             "carries": lost.carries,
             "handshake_ns": lost.handshake().map(nanoseconds),
             "added_ns": losses.added(lost).map(nanoseconds),
-            "reason": reason(&lost.row.outcome),
+            "reason": lost.row.outcome.reason(),
         })
     };
     let all = all.iter().map(|losses| {
@@ -262,7 +247,7 @@ pub fn json(all: &[Losses]) -> Value {
 mod tests {
     use insta::assert_snapshot;
     use lastbyte_results::{Cause, FailureKind, Row};
-    use lastbyte_study::Cell;
+    use lastbyte_study::{Cell, TransportName};
 
     use super::*;
 

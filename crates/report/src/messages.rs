@@ -96,14 +96,6 @@ fn compression(wires: &[&WireSummary]) -> String {
     })
 }
 
-/// What a transport calls what it sends at once.
-pub(crate) fn unit(transport: TransportName) -> &'static str {
-    match transport {
-        TransportName::Tcp => "segment",
-        TransportName::Quic => "datagram",
-    }
-}
-
 /// `2 (12 segments)`, or `1-2 (12 segments)` if it depends on the cell.
 fn flights(wires: &[&WireSummary]) -> String {
     let known = || wires.iter().filter_map(|wire| wire.server_flights);
@@ -118,7 +110,8 @@ fn flights(wires: &[&WireSummary]) -> String {
     let segments = known().map(|server| server.segments);
     let unit = known()
         .next()
-        .map_or("segment", |server| unit(server.transport));
+        .map_or(TransportName::default(), |server| server.transport)
+        .packet();
     match (
         flights.clone().min(),
         flights.max(),

@@ -43,10 +43,12 @@ pub(super) fn failures(rows: &[Row]) -> Vec<Failures> {
     // Of an unknown cause, the reason is all that tells one from another.
     let mut found: BTreeMap<(Option<Cause>, &str), Failures> = BTreeMap::new();
     for row in rows {
-        let (cause, reason) = match &row.outcome {
-            Outcome::Completed => continue,
-            Outcome::TimedOut => (None, "timed out"),
-            Outcome::Failed { cause, reason } => (Some(*cause), reason.as_str()),
+        let Some(reason) = row.outcome.reason() else {
+            continue;
+        };
+        let cause = match row.outcome {
+            Outcome::Failed { cause, .. } => Some(cause),
+            Outcome::Completed | Outcome::TimedOut => None,
         };
         let words = match cause {
             Some(Cause::Unknown) => reason,

@@ -76,8 +76,8 @@ pub use saved::{Moment, SILENT, Saved, SavedError};
 pub use since::{Pairing, Since};
 pub use stats::{Estimate, Interval, Level, Percent};
 pub use summary::{
-    Absent, ArmSummary, CellSummary, Held, Measured, MetricSummary, Role, ServerFlights, Shares,
-    Summary, Typical, WireSummary,
+    Absent, ArmSummary, CellSummary, Measured, MetricSummary, Role, ServerFlights, Shares, Summary,
+    Typical, WireSummary,
 };
 pub use threshold::{Bound, Comparison, Threshold, ThresholdError, ThresholdProblem, Verdict};
 pub use waiting::{Side as ComparedSide, Slower, Step, Waiting, waiting};

@@ -8,7 +8,7 @@ use std::panic::resume_unwind;
 use std::thread;
 use std::time::Duration;
 
-use lastbyte_flights::quic::Hold;
+use lastbyte_flights::quic::{Hold, ServerFlight};
 use lastbyte_flights::{flights_needed, segments};
 use lastbyte_link::Bytes;
 use lastbyte_sizes::Message;
@@ -19,7 +19,7 @@ use super::modes::modes;
 use super::rows::COLUMNS;
 use super::stats::{self, Level, Percentiles, Series, count};
 use super::summary::{
-    Absent, ArmSummary, CellSummary, Held, MetricSummary, Role, ServerFlights, Summary, Typical,
+    Absent, ArmSummary, CellSummary, MetricSummary, Role, ServerFlights, Summary, Typical,
     WireSummary,
 };
 use super::waiting::{Side as ComparedSide, Waiting, waiting};
@@ -434,43 +434,42 @@ impl MetricSummary {
 impl WireSummary {
     fn of(rows: &[Row], cell: &Cell) -> Option<WireSummary> {
         let completed = || rows.iter().filter(|row| row.outcome == Outcome::Completed);
-        let negotiated = completed().next()?.exchange.negotiated;
+        let first = completed().next()?;
         let sizes = COLUMNS.iter().filter_map(|column| {
             let sizes: Option<Vec<u32>> =
                 completed().map(|row| column.size(&row.exchange)).collect();
             Some((column.name, Typical::of(sizes?)?))
         });
         let mut wire = WireSummary {
-            negotiated,
+            negotiated: first.exchange.negotiated,
             server_flights: None,
             sizes: sizes.collect(),
         };
-        let first = completed().next();
-        let over_quic = first.filter(|row| row.exchange.transport.quic().is_some());
-        if let Some(row) = over_quic {
-            wire.server_flights = ServerFlights::over_quic(row, cell);
-            return Some(wire);
-        }
-        // A server that is not ours has none: nor is it known how it fills segments.
-        let mss = Typical::of(completed().filter_map(|row| Some(row.server_tcp()?.mss)));
-        wire.server_flights = mss.map(|mss| {
-            let (bytes, mss) = (
-                wire.server_wire_bytes().median as usize,
-                mss.median as usize,
-            );
-            let flights = flights_needed(bytes, mss, cell.initcwnd);
-            ServerFlights {
-                segments: segments(bytes, mss),
-                flights,
-                held: (flights > 1).then_some(Held::Window),
-                transport: TransportName::Tcp,
+        wire.server_flights = match first.exchange.transport.quic() {
+            Some(_) => ServerFlights::over_quic(first, cell),
+            None => {
+                // A server that is not ours has none: nor is it known how it fills segments.
+                let mss = Typical::of(completed().filter_map(|row| Some(row.server_tcp()?.mss)));
+                mss.map(|mss| ServerFlights::over_tcp(wire.server_wire_bytes(), mss, cell))
             }
-        });
+        };
         Some(wire)
     }
 }
 
 impl ServerFlights {
+    /// Of so many bytes.
+    fn over_tcp(bytes: Typical, mss: Typical, cell: &Cell) -> ServerFlights {
+        let (bytes, mss) = (bytes.median as usize, mss.median as usize);
+        let flights = flights_needed(bytes, mss, cell.initcwnd);
+        ServerFlights {
+            segments: segments(bytes, mss),
+            flights,
+            held: (flights > 1).then_some(Hold::Window),
+            transport: TransportName::Tcp,
+        }
+    }
+
     /// By arithmetic, as long as it follows the handshake.
     fn over_quic(row: &Row, cell: &Cell) -> Option<ServerFlights> {
         let exchange = &row.exchange;
@@ -483,11 +482,7 @@ impl ServerFlights {
         Some(ServerFlights {
             segments: flights.iter().map(|flight| flight.datagrams.len()).sum(),
             flights: u32::try_from(flights.len()).ok()?,
-            held: before.last().and_then(|flight| match flight.held()? {
-                Hold::Credit => Some(Held::Credit),
-                Hold::Window => Some(Held::Window),
-                Hold::Pacer => None,
-            }),
+            held: before.last().and_then(ServerFlight::held),
             transport: TransportName::Quic,
         })
     }

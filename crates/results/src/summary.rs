@@ -8,6 +8,7 @@ use std::time::Duration;
 use jiff::SignedDuration;
 use lastbyte_exchange::Negotiated;
 use lastbyte_flights::Reason;
+use lastbyte_flights::quic::Hold;
 use lastbyte_sizes::Message;
 
 use super::costs::Beside;
@@ -185,18 +186,9 @@ pub struct ServerFlights {
     /// Flights: each one after the first costs the handshake a round trip.
     pub flights: u32,
     /// What ended the flight before the last one, where there is one.
-    pub held: Option<Held>,
+    pub held: Option<Hold>,
     /// What carries them.
     pub transport: TransportName,
-}
-
-/// Why a server waits for its client before it goes on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Held {
-    /// Its congestion window is full.
-    Window,
-    /// QUIC's server may send three times what it has received, until it knows its client's address (RFC 9000, 8.1).
-    Credit,
 }
 
 impl Summary {

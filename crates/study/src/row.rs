@@ -50,6 +50,18 @@ pub enum Outcome {
     },
 }
 
+impl Outcome {
+    /// Why it did not complete, in one line; none where it did.
+    #[must_use]
+    pub fn reason(&self) -> Option<&str> {
+        match self {
+            Outcome::Completed => None,
+            Outcome::TimedOut => Some("timed out"),
+            Outcome::Failed { reason, .. } => Some(reason),
+        }
+    }
+}
+
 /// Why a connection failed, without the numbers and words in which one failure differs from the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Cause {

@@ -35,6 +35,17 @@ pub enum TransportName {
 
 named!(TransportName, "transport", { Tcp => "tcp", Quic => "quic" });
 
+impl TransportName {
+    /// What it sends at once: `segment`, `datagram`.
+    #[must_use]
+    pub fn packet(self) -> &'static str {
+        match self {
+            TransportName::Tcp => "segment",
+            TransportName::Quic => "datagram",
+        }
+    }
+}
+
 /// Whether the link sees TCP's super-packets (generic segmentation offload).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Gso {

@@ -2,14 +2,13 @@
 
 use std::time::Duration;
 
+use lastbyte_flights::quic::Hold;
 use lastbyte_link::Side as End;
 use lastbyte_sizes::Message;
 
 use super::{Certainty, Difference, Side, side_of};
 use crate::thresholds::{BYTES_TOLERANCE, BYTES_TOLERANCE_OF_RTT, ROUND_TRIP_TOLERANCE};
-use lastbyte_results::{
-    ArmSummary, CellSummary, Contents, Held, Interval, Metric, Percent, Percentile,
-};
+use lastbyte_results::{ArmSummary, CellSummary, Contents, Interval, Metric, Percent, Percentile};
 use lastbyte_study::{Parameter, TransportName};
 
 /// What the network's part of a difference consists of, and where that is not known apart, the whole.
@@ -254,7 +253,7 @@ pub(super) struct Flights {
     /// Segments in them, or datagrams.
     pub(super) segments: usize,
     /// What ended the one before the last.
-    pub(super) held: Option<Held>,
+    pub(super) held: Option<Hold>,
     /// What carries them.
     pub(super) transport: TransportName,
     /// Whether the server asks for another key share.

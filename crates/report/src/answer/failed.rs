@@ -14,15 +14,7 @@ pub(super) fn failed(summary: &Summary, label: &str) -> Option<String> {
         })
         .collect();
     cells.sort_by_key(|(_, arm)| arm.failed());
-    let [(least_at, least), .., (most_at, most)] = cells.as_slice() else {
-        let [(_, only)] = cells.as_slice() else {
-            return None;
-        };
-        return (1..only.connections).contains(&only.failed()).then(|| {
-            let (failed, connections) = (only.failed(), only.connections);
-            format!("{failed} of {connections} connections of {label} did not complete.")
-        });
-    };
+    let ((least_at, least), (most_at, most)) = (cells.first()?, cells.last()?);
     if !(1..most.connections).contains(&most.failed()) {
         return None;
     }
@@ -31,7 +23,7 @@ pub(super) fn failed(summary: &Summary, label: &str) -> Option<String> {
     let failed = if least.failed() == most.failed() {
         most.failed().to_string()
     } else if least.failed() == 0 {
-        format!("up to {} ({most_at})", most.failed())
+        format!("Up to {} ({most_at})", most.failed())
     } else {
         format!(
             "{} ({}) to {} ({most_at})",
@@ -40,14 +32,7 @@ pub(super) fn failed(summary: &Summary, label: &str) -> Option<String> {
             most.failed()
         )
     };
-    Some(sentence_case(&format!(
+    Some(format!(
         "{failed} of {connections} connections of {label} did not complete."
-    )))
-}
-
-fn sentence_case(sentence: &str) -> String {
-    match sentence.strip_prefix("up to") {
-        Some(rest) => format!("Up to{rest}"),
-        None => sentence.to_owned(),
-    }
+    ))
 }

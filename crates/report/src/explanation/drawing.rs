@@ -4,7 +4,7 @@ use lastbyte_flights::{Flight, Timeline};
 use lastbyte_link::{Side, counted};
 
 use crate::svg::Svg;
-use lastbyte_explain::{Explanation, Step, unit};
+use lastbyte_explain::{Explanation, Step};
 use lastbyte_results::number::milliseconds;
 use lastbyte_study::Cell;
 
@@ -23,7 +23,7 @@ pub(super) fn text(explained: &Explanation) -> String {
             "SYN",
         ));
     }
-    let unit = unit(explained.arm.transport);
+    let unit = explained.arm.transport.packet();
     let marks = marks(timeline);
     let mut marks = marks.iter().peekable();
     for step in explained.steps(explained.drawn()) {
@@ -131,7 +131,7 @@ fn ladder(svg: &mut Svg, arm: &Explanation, cell: &Cell, timeline: &Timeline, sc
         svg.line("tcp", [CLIENT, y(zero)], [SERVER, y(forward)]);
         svg.line("tcp", [SERVER, y(forward)], [CLIENT, y(forward + backward)]);
     }
-    let unit = unit(arm.arm.transport);
+    let unit = arm.arm.transport.packet();
     let mut lowest = 0.0;
     for step in arm.steps(arm.drawn()) {
         let (from, to) = match step.flight.sender {

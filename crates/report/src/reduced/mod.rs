@@ -18,7 +18,7 @@ use lastbyte_sizes::{Message, StackName};
 
 use beside::{Beside, Entry};
 
-use lastbyte_explain::{unit, window_that_saves};
+use lastbyte_explain::window_that_saves;
 use lastbyte_results::number::{millisecond_digits, percent_digits};
 use lastbyte_results::reduce::{By, Clients, Had, Ranked, Reduce, Subject, Table};
 use lastbyte_results::{Environment, Metric, Percent, Percentile};
@@ -86,7 +86,7 @@ impl Reduced<'_> {
         let mut windows =
             cells.filter_map(|cell| Some((cell.initcwnd, window_that_saves(own, cell)?)));
         let (now, then) = windows.next()?;
-        let unit = unit(own.transport);
+        let unit = own.transport.packet();
         Some(format!(
             "A first window of {then} {unit}s and not {now} (--initcwnd) saves a round trip with the whole chain, and asks nothing of \
              clients (by arithmetic)."
