@@ -71,7 +71,7 @@ pub use merged::{SampleKey, write_rows};
 pub use modes::Mode;
 #[cfg(feature = "fixtures")]
 pub use part::parse_part;
-pub use part::{Part, PartError, PartHeader, PartProblem, read_part, write_part};
+pub use part::{Part, PartError, PartHeader, PartProblem, part_of, read_part, write_part};
 pub use saved::{Moment, SILENT, Saved, SavedError};
 pub use since::{Pairing, Since};
 pub use stats::{Estimate, Interval, Level, Percent};

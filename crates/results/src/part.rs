@@ -124,10 +124,29 @@ pub fn write_part(
     study: &Study,
     rows: &[Row],
 ) -> io::Result<()> {
-    let sample = header.sample(rows.to_vec());
+    out.write_all(&part_of(header, study, header.id, rows)?)
+}
+
+/// The bytes of a part whose block is another one, `within`, in `study`: a study may be large, and
+/// one with a single block has what a part says of it.
+///
+/// # Errors
+///
+/// When `study` has no such block.
+pub fn part_of(
+    header: &PartHeader,
+    study: &Study,
+    within: BlockId,
+    rows: &[Row],
+) -> io::Result<Vec<u8>> {
+    let there = PartHeader {
+        id: within,
+        ..header.clone()
+    };
+    let sample = there.sample(rows.to_vec());
     let mut writer = ParquetWriter::new(Cursor::new(Vec::new()))?;
-    writer.write(&header.batch(study, &sample)?)?;
-    out.write_all(&writer.finish(header)?.into_inner())
+    writer.write(&there.batch(study, &sample)?)?;
+    Ok(writer.finish(header)?.into_inner())
 }
 
 /// Reads a part file.

@@ -11,7 +11,9 @@ use std::time::Duration;
 
 use crate::common::{Ended, assert_fits, run};
 use lastbyte::kernel;
-use lastbyte::lab::{self, Ending, Engine, Finished, PreparedArm, Runner, VirtualEngine, Watcher};
+use lastbyte::lab::{
+    self, Ending, Engine, Finished, GuestTerm, PreparedArm, Runner, VirtualEngine, Watcher,
+};
 use lastbyte::results::{
     Dataset, Folder, Manifest, Metric, Row, Sample, Start, Validity, expected,
 };
@@ -818,8 +820,9 @@ fn run_with_store(
     let manifest = Manifest::new(&study, size, engine.environment().clone());
     let folder = Folder::take(&place.path("out"), &study, manifest, Start::Afresh).unwrap();
     let store = Store::open(store);
-    let arms = study.measures[0].experiment.arms.iter();
-    let arms: Vec<_> = arms
+    let experiments = study.measures.iter().map(|measure| &measure.experiment);
+    let arms: Vec<_> = experiments
+        .flat_map(|experiment| &experiment.arms)
         .map(|arm| PreparedArm::new(arm.clone(), &store).unwrap())
         .collect();
     let runner = Runner {
@@ -1027,6 +1030,74 @@ data = "30KiB"
     }
     // Where packets are lost, a nanosecond can be a tick of TCP's clock.
     assert!(50 * apart <= all, "{apart} of {all} rows");
+}
+
+/// Whatever a guest has measured before, rows are those of one that has measured nothing.
+#[test]
+fn a_guest_measures_each_block_as_if_it_were_its_first() {
+    let study = r#"
+connections = 3
+cpu = "none"
+[arm.classical]
+tls = "x25519/ecdsa-p256"
+[arm.early]
+tls = "X25519MLKEM768/ml-dsa-44/resume=0rtt/tickets=2"
+[arm.from-dns]
+tls = "MLKEM768/ml-dsa-65/intermediates=0/root=sent/delivery=pqtls-ad/from=root"
+[link.good]
+rtt = "70ms"
+rate = "1gbit"
+[link.bad]
+rtt = "35ms"
+rate = "10mbit"
+loss = "3%"
+jitter = "2ms"
+[[measure]]
+id = "netem"
+arms = ["classical", "early"]
+data = ["0KiB", "200KiB"]
+congestion = ["cubic", "bbr"]
+[[measure]]
+id = "hosts"
+arms = ["classical"]
+buffers = "linux"
+mtu = 1280
+timestamps = "off"
+data = "100KiB"
+[[measure]]
+id = "published"
+arms = ["classical"]
+preset = "published-2024"
+data = "100KiB"
+[[measure]]
+id = "link"
+arms = ["classical"]
+emulation = "link"
+data = "100KiB"
+[[measure]]
+id = "dns"
+arms = ["from-dns"]
+data = ["0KiB", "1KiB"]
+# Ten minutes of virtual time, in which OpenSSL draws new seeds.
+[[measure]]
+id = "long"
+arms = ["classical"]
+requests = 4
+think = "50s"
+data = ["1KiB", "2KiB"]
+"#;
+    let rows = |term: GuestTerm| -> Vec<Row> {
+        let place = Place::new(study);
+        let finished = run_on(&place, |engine| engine.with_term(term));
+        assert_eq!(finished.failed, []);
+        let samples = place.measured("out").into_iter();
+        samples.flat_map(|sample| sample.rows).collect()
+    };
+    let (alone, together) = (rows(GuestTerm::Block), rows(GuestTerm::Blocks));
+    assert_eq!(alone.len(), together.len());
+    for (one, other) in alone.iter().zip(&together) {
+        assert_eq!(one, other);
+    }
 }
 
 /// In the published preset buffers are as Linux has them, so what wakes a client must not enlarge them.

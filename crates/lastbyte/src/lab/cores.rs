@@ -1,5 +1,6 @@
 //! Processors: which there are, and threads that have one to themselves.
 
+use std::fs;
 use std::num::NonZero;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
@@ -69,6 +70,32 @@ pub(super) fn stay_on(cpu: usize) {
     if set.set(cpu).is_ok() {
         let _ = sched_setaffinity(Pid::from_raw(0), &set);
     }
+}
+
+/// Keeps a process with all that it has started on this CPU, where the machine allows it.
+pub(super) fn keep_on(process: Pid, cpu: usize) {
+    let mut set = CpuSet::new();
+    if set.set(cpu).is_err() {
+        return;
+    }
+    for thread in threads(process) {
+        let _ = sched_setaffinity(thread, &set);
+        let started = format!("/proc/{process}/task/{thread}/children");
+        let started = fs::read_to_string(started).unwrap_or_default();
+        for process in started.split_ascii_whitespace() {
+            if let Ok(process) = process.parse() {
+                keep_on(Pid::from_raw(process), cpu);
+            }
+        }
+    }
+}
+
+/// The threads of a process, as far as it is still there.
+fn threads(process: Pid) -> Vec<Pid> {
+    let entries = fs::read_dir(format!("/proc/{process}/task"));
+    let entries = entries.into_iter().flatten().map_while(Result::ok);
+    let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    numbers.map(Pid::from_raw).collect()
 }
 
 /// A CPU that no other guest of this machine is given, until this is dropped.

@@ -71,7 +71,7 @@ pub use runner::{
     Runner, Shard, Watcher,
 };
 pub use shortcuts::Shortcuts;
-pub use virtual_engine::{VirtualEngine, can_boot as can_boot_kernels};
+pub use virtual_engine::{GuestTerm, VirtualEngine, can_boot as can_boot_kernels};
 
 /// What `lastbyte` does for itself when it starts virtual kernels, if these arguments ask for it.
 /// They are no part of its command line, and looked at before it.

@@ -11,7 +11,7 @@ use super::sys;
 
 /// In nanoseconds: the 512 ticks of 1 ms of which the kernel's timers of 4 to 32 s come at a multiple, and
 /// those of less at a divisor.
-const WHEEL: u64 = 512 * 1_000_000;
+pub(super) const WHEEL: u64 = 512 * 1_000_000;
 
 /// When a connection starts.
 #[derive(Clone, Copy, Debug)]

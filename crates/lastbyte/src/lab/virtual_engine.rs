@@ -1,26 +1,22 @@
 //! The virtual engine: each block is the boot of a User-Mode Linux kernel in which time skips all
 //! waiting. Its TCP and its netem are Linux's own, and its init is this very program (`guest`).
 
-use std::collections::VecDeque;
-use std::ffi::{OsStr, OsString};
+mod guests;
+
 use std::fs;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io;
 use std::os::unix::fs::symlink;
-use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ExitStatus, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, RecvTimeoutError};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use lastbyte_link::{Bytes, Distribution};
 use lastbyte_pki::Store;
 use lastbyte_sizes::Resumption;
-use nix::sys::signal::{Signal, killpg};
-use nix::unistd::Pid;
 
+pub use self::guests::GuestTerm;
+use self::guests::{Boot, Counter, Fate, Guests, Order};
 use super::calibration::CalibratedCosts;
 use super::cores::processors;
 use super::guest::{self, GuestJob, Instructions, Provenance};
@@ -29,20 +25,18 @@ use super::runner::{BlockError, Engine, Job};
 use super::scratch::Scratch;
 use super::shortcuts::Shortcuts;
 use super::trial::try_handshake;
-use super::{Ending, Grants, LabError, PageError, SHARED_MEMORY, boot, model, programs};
+use super::{Ending, Grants, LabError, PageError, boot, model, programs};
 use crate::kernel::Kernel;
 use crate::results::{Environment, KERNEL_SOURCE};
 use crate::study::{
     Arm, ArmChain, Cell, CpuTime, Emulation, EngineName, Experiment, Gso, PageSource, Preset,
-    Profile, Server, Study, check_servers, is_modelled,
+    Study, check_servers, is_modelled,
 };
 
 /// Connections of one block: a boot takes as long as some twenty of them.
 const BLOCK: u32 = 250;
 /// How long a guest may give no sign of life. A block gives some twenty-five in seconds.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// How often the engine looks whether it is interrupted.
-const LOOK: Duration = Duration::from_millis(50);
 /// The guest's memory. It takes no more of the host's than it uses.
 const MEMORY: Bytes = Bytes(256 << 20);
 /// That of a guest with a browser.
@@ -53,17 +47,6 @@ const SERVER_MEMORY: Bytes = Bytes(512 << 20);
 const COPIES: u64 = 4;
 /// Navigations of one block: a browser takes as long to start as some of them.
 const PAGE_BLOCK: u32 = 20;
-/// The guest's allocator gives nothing back to its kernel. Each page that it gets again would be
-/// a fault, and a fault costs the guest several system calls of the host.
-const ALLOCATOR: &str = "GLIBC_TUNABLES=glibc.malloc.mmap_threshold=33554432\
-    :glibc.malloc.trim_threshold=1073741824:glibc.malloc.top_pad=67108864";
-/// Where the links are that a guest starts from.
-const PLACES: &str = "/tmp";
-const INIT_LINK: &str = "init";
-const JOB_LINK: &str = "job";
-/// Lines of the console that are kept to tell why a guest died.
-const RETAINED_LINES: usize = 100;
-
 /// What this machine grants guests, each of which may use 256 MB.
 ///
 /// # Errors
@@ -75,8 +58,7 @@ pub fn can_boot() -> Result<Grants, String> {
 
 /// The virtual engine.
 pub struct VirtualEngine {
-    kernel: Kernel,
-    program: PathBuf,
+    guests: Guests,
     chains: Store,
     /// The folder that calibrations are kept in.
     cache: PathBuf,
@@ -84,6 +66,7 @@ pub struct VirtualEngine {
     patience: Duration,
     memory: Bytes,
     shortcuts: Shortcuts,
+    term: GuestTerm,
     costs: CalibratedCosts,
     /// Servers that are not ours, and browsers.
     programs: programs::Finder,
@@ -107,8 +90,7 @@ impl VirtualEngine {
             environment.versions.insert(name.to_owned(), version);
         }
         Self {
-            kernel,
-            program,
+            guests: Guests::new(program, kernel.path),
             chains: Store::open(cache.clone()),
             costs: CalibratedCosts::new(Store::open(cache.clone()), cache.clone()),
             cache,
@@ -116,6 +98,7 @@ impl VirtualEngine {
             patience: PATIENCE,
             memory: MEMORY,
             shortcuts: Shortcuts::default(),
+            term: GuestTerm::Blocks,
             programs: programs::Finder::default(),
         }
     }
@@ -130,6 +113,22 @@ impl VirtualEngine {
     #[must_use]
     pub fn with_shortcuts(self, shortcuts: Shortcuts) -> Self {
         Self { shortcuts, ..self }
+    }
+
+    /// Has each guest measure so many blocks, if it can measure more than one.
+    #[must_use]
+    pub fn with_term(self, term: GuestTerm) -> Self {
+        Self { term, ..self }
+    }
+
+    /// How many blocks the guest of an arm in a cell measures: what other people's programs leave
+    /// behind is not known.
+    fn term_of(&self, arm: &Arm, cell: &Cell) -> GuestTerm {
+        if cell.page.is_some() || arm.server.is_foreign() {
+            GuestTerm::Block
+        } else {
+            self.term
+        }
     }
 
     /// Has arms' chains there instead. The path of its folder is absolute: guests are given a link
@@ -186,13 +185,13 @@ impl VirtualEngine {
         memories.max().unwrap_or(self.memory)
     }
 
-    fn guest_job(&self, job: &Job<'_>) -> Result<GuestJob, BlockError> {
+    fn guest_job(&self, job: &Job<'_>, sample: &Study) -> Result<GuestJob, BlockError> {
         let costs = match job.experiment.cpu {
             CpuTime::None | CpuTime::Beside | CpuTime::Laptop | CpuTime::Phone => None,
             CpuTime::Calibrated => Some(self.costs.of(job.arm)?),
         };
         Ok(GuestJob {
-            study: listing(job, alone(job)).to_toml(),
+            study: sample.to_toml(),
             block: job.id.block,
             connections: job.connections.clone(),
             costs,
@@ -205,18 +204,19 @@ impl VirtualEngine {
     fn prepare(
         &self,
         job: &Job<'_>,
+        sample: &Study,
         instructions: Instructions,
         folder: &Path,
     ) -> Result<(), BlockError> {
         let mut provenance = Provenance {
             beside: self.costs.beside(job)?,
-            study: listing(job, job.study.clone()).to_toml(),
+            study: listing(job, named(job)).to_toml(),
             text: job.study.text.clone(),
             id: job.id,
             engine: self.environment.engine,
             environment: self.environment.clone(),
         };
-        let mut guest_job = self.guest_job(job)?;
+        let mut guest_job = self.guest_job(job, sample)?;
         guest_job.programs = (self.programs)
             .find(&job.arm.arm, job.cell, &self.cache)
             .map_err(LabError::from)?;
@@ -236,15 +236,6 @@ impl VirtualEngine {
         write().map_err(BlockError::Write)
     }
 
-    /// A folder whose path is as long as any other's and has no blanks, with links to this program
-    /// and the job's folder.
-    fn place(&self, folder: &Path) -> io::Result<Scratch> {
-        let place = Scratch::new_in(Path::new(PLACES))?;
-        symlink(&self.program, place.path().join(INIT_LINK))?;
-        symlink(folder, place.path().join(JOB_LINK))?;
-        Ok(place)
-    }
-
     /// Boots a guest that has nothing to measure.
     ///
     /// # Errors
@@ -252,22 +243,26 @@ impl VirtualEngine {
     /// Why it can't be started, or how it ended instead.
     pub fn try_boot(&self) -> Result<(), String> {
         let ended = || -> io::Result<Fate> {
-            let folder = Scratch::new_in(Path::new(PLACES))?;
+            let folder = Scratch::new_in(&std::env::temp_dir())?;
             fs::write(
                 folder.path().join(guest::JOB),
                 serde_json::to_vec(&guest::NOTHING)?,
             )?;
-            let place = self.place(folder.path())?;
-            let boot = Boot {
-                wall_clock: Duration::ZERO,
-                seed: 0,
-                memory: self.memory,
-                counter: Counter::Host,
-                computing: None,
+            self.guests.measure(&Order {
+                boot: Boot {
+                    arm: None,
+                    wall_clock: Duration::ZERO,
+                    seed: 0,
+                    memory: self.memory,
+                    counter: Counter::Host,
+                    computing: None,
+                },
+                term: GuestTerm::Block,
                 cpu: None,
-            };
-            let guest = self.boot(&boot, place.path())?;
-            self.attend(&AtomicBool::new(false), guest, self.memory)
+                folder: folder.path(),
+                interrupt: &AtomicBool::new(false),
+                patience: self.patience,
+            })
         };
         match ended() {
             Ok(Fate::Done) => Ok(()),
@@ -276,131 +271,6 @@ impl VirtualEngine {
             Err(error) => Err(error.to_string()),
         }
     }
-
-    /// Starts a guest. `place` has links to this program and to the job's folder: the guest sees
-    /// paths of one length, wherever they lead.
-    fn boot(&self, boot: &Boot, place: &Path) -> io::Result<Child> {
-        let &Boot {
-            wall_clock,
-            seed,
-            memory,
-            counter,
-            computing,
-            cpu,
-        } = boot;
-        let folder = boot::memory_folder(memory).map_err(io::Error::other)?;
-        boot::command(&self.program, &self.kernel.path, &folder.path, cpu)
-            .arg(format!("mem={}", memory.0))
-            .args(["rootfstype=hostfs", "rootflags=/", "ro", "quiet"])
-            .args(["con=null", "con0=null,fd:1", "panic=-1"])
-            .arg("time-travel=inf-cpu")
-            .arg(format!("time-travel-start={}", wall_clock.as_nanos()))
-            .arg(format!("lastbyte_seed={seed}"))
-            .args(counter.parameter())
-            .args(computing.map(computing_parameter))
-            .arg(ALLOCATOR)
-            .arg(parameter("init=", &place.join(INIT_LINK)))
-            .args(["--", guest::COMMAND])
-            .arg(place.join(JOB_LINK))
-            // The kernel keeps a socket and its process id below.
-            .env("HOME", place)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            // Of its own, so that all of its processes can be ended at once.
-            .process_group(0)
-            .spawn()
-    }
-
-    /// Listens to a guest, which may use so much memory, until it ends.
-    fn attend(&self, interrupt: &AtomicBool, mut child: Child, memory: Bytes) -> io::Result<Fate> {
-        let (sender, lines) = mpsc::channel();
-        let outputs = [
-            child
-                .stdout
-                .take()
-                .map(|out| Box::new(out) as Box<dyn Read + Send>),
-            child
-                .stderr
-                .take()
-                .map(|out| Box::new(out) as Box<dyn Read + Send>),
-        ];
-        for output in outputs.into_iter().flatten() {
-            let sender = sender.clone();
-            thread::spawn(move || {
-                let lines = BufReader::new(output).split(b'\n');
-                for line in lines.map_while(Result::ok) {
-                    let line = String::from_utf8_lossy(&line).into_owned();
-                    if sender.send(line).is_err() {
-                        break;
-                    }
-                }
-            });
-        }
-        drop(sender);
-
-        let mut console = VecDeque::new();
-        let mut reported = None;
-        let mut sign = Instant::now();
-        let cut_short = loop {
-            if interrupt.load(Ordering::Relaxed) {
-                break Some(Fate::Interrupted);
-            }
-            match lines.recv_timeout(LOOK) {
-                Ok(line) => {
-                    sign = Instant::now();
-                    let word = line.trim().strip_prefix(guest::PREFIX).map(str::trim);
-                    match word.map(|word| word.split_once(' ').unwrap_or((word, ""))) {
-                        Some((guest::ALIVE, _)) => {}
-                        Some((guest::DONE, _)) => reported = Some(Fate::Done),
-                        Some((guest::FAILED, reason)) => {
-                            reported = Some(Fate::Failed(reason.to_owned()));
-                        }
-                        _ => {
-                            console.push_back(line);
-                            if console.len() > RETAINED_LINES {
-                                console.pop_front();
-                            }
-                        }
-                    }
-                }
-                Err(RecvTimeoutError::Timeout) if sign.elapsed() > self.patience => {
-                    let reason = format!(
-                        "its guest gave no sign of life for {:.0?}: it hangs, or the machine is overloaded",
-                        self.patience
-                    );
-                    break Some(Fate::Failed(reason));
-                }
-                // A process of its own may hold its outputs: one that it traced when it was killed.
-                Err(RecvTimeoutError::Timeout) if child.try_wait()?.is_some() => end_group(&child),
-                Err(RecvTimeoutError::Timeout) => {}
-                // Its outputs are closed: it has ended.
-                Err(RecvTimeoutError::Disconnected) => break None,
-            }
-        };
-        if cut_short.is_some() {
-            end_group(&child);
-        }
-        let status = child.wait()?;
-        Ok(cut_short
-            .or(reported)
-            .unwrap_or_else(|| Fate::Failed(death(status, console.make_contiguous(), memory))))
-    }
-}
-
-/// Ends all processes of a guest.
-fn end_group(guest: &Child) {
-    if let Ok(id) = i32::try_from(guest.id()) {
-        // Nothing is left to be ended when this fails.
-        let _ = killpg(Pid::from_raw(id), Signal::SIGKILL);
-    }
-}
-
-/// What became of a guest.
-enum Fate {
-    Done,
-    Failed(String),
-    Interrupted,
 }
 
 impl Engine for VirtualEngine {
@@ -521,7 +391,8 @@ impl VirtualEngine {
         instructions: Instructions,
         folder: &Path,
     ) -> Result<Ending, BlockError> {
-        self.prepare(job, instructions, folder)?;
+        let sample = listing(job, alone(job));
+        self.prepare(job, &sample, instructions, folder)?;
         let mut valid_from = job.arm.valid_from();
         if job.cell.page.is_some() {
             // A guest can only read chains: they are made here.
@@ -530,20 +401,21 @@ impl VirtualEngine {
         }
         let wall_clock = valid_from.saturating_add(Duration::from_secs(60));
         let seed = job.experiment.seed.part("guest").0 ^ u64::from(job.connections.start);
-        let fate = self.place(folder).and_then(|place| {
-            let memory = self.memory_of(&job.arm.arm, job.cell);
-            let core = self.shortcuts.core();
-            let cpu = core.as_ref().map(|core| core.cpu);
-            let boot = Boot {
+        let core = self.shortcuts.core();
+        let fate = self.guests.measure(&Order {
+            boot: Boot {
+                arm: prepared(&sample),
                 wall_clock,
                 seed,
-                memory,
+                memory: self.memory_of(&job.arm.arm, job.cell),
                 counter: Counter::of(job.arm.arm.server, job.cell.page.as_ref()),
                 computing: (job.experiment.cpu).profile(job.arm.arm.server, job.cell.cpu_slowdown),
-                cpu,
-            };
-            let guest = self.boot(&boot, place.path())?;
-            self.attend(job.interrupt, guest, memory)
+            },
+            term: self.term_of(&job.arm.arm, job.cell),
+            cpu: core.as_ref().map(|core| core.cpu),
+            folder,
+            interrupt: job.interrupt,
+            patience: self.patience,
         });
         let fate = fate
             .map_err(|error| BlockError::Failed(format!("its guest can't be started: {error}")))?;
@@ -626,6 +498,32 @@ fn alone(job: &Job<'_>) -> Study {
     }
 }
 
+/// The arm that a guest prepares, and how its connections may begin.
+fn prepared(sample: &Study) -> Option<(Arm, Vec<Resumption>)> {
+    let experiment = &sample.measures.first()?.experiment;
+    let (arm, cell) = (experiment.arms.first()?, experiment.cells.first()?);
+    Some((arm.clone(), arm.possible_sessions(cell)))
+}
+
+/// A study of nothing but the sample of a job, with the names that the study gives.
+fn named(job: &Job<'_>) -> Study {
+    let experiment = Experiment {
+        arms: vec![job.arm.arm.clone()],
+        cells: vec![job.cell.clone()],
+        ..job.experiment.clone()
+    };
+    let measure = (job.study.measures.get(job.id.measure)).map(|measure| measure.id.clone());
+    let mut study = Study {
+        name: job.study.name.clone(),
+        folder: job.study.folder.clone(),
+        ..Study::single("sample", experiment)
+    };
+    for only in &mut study.measures {
+        only.id = measure.clone().unwrap_or_default();
+    }
+    study
+}
+
 /// A study with the draws of a job's connections in place of what they are drawn from: a guest
 /// needs no more.
 fn listing(job: &Job<'_>, mut study: Study) -> Study {
@@ -638,64 +536,6 @@ fn listing(job: &Job<'_>, mut study: Study) -> Study {
         cell.population = Some(listed.clone());
     }
     study
-}
-
-/// How a guest is started.
-struct Boot {
-    /// The time of day.
-    wall_clock: Duration,
-    /// Of all its randomness.
-    seed: u64,
-    /// What it may use.
-    memory: Bytes,
-    counter: Counter,
-    /// What other people's programs take, if they take time.
-    computing: Option<Profile>,
-    /// The processor that it stays on.
-    cpu: Option<usize>,
-}
-
-/// Whose counter the programs of a guest read (`rdtsc`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Counter {
-    /// The processor's. AWS-LC, of s2n-tls, reads it thousands of times as it begins, for
-    /// randomness, and nothing else here does.
-    Host,
-    /// One of virtual time, each read of which stops the program: browsers note it, and allocate by
-    /// what they have noted. OpenSSL mixes it into its random numbers, of which Node.js seeds its
-    /// hash tables, and these decide which pages it touches.
-    Guest,
-}
-
-impl Counter {
-    /// The one of a guest in which other people's programs run, or our own ends only.
-    fn of(server: Server, page: Option<&PageSource>) -> Counter {
-        if page.is_some() || server.is_foreign() {
-            Counter::Guest
-        } else {
-            Counter::Host
-        }
-    }
-
-    /// What tells the kernel of it.
-    fn parameter(self) -> Option<&'static str> {
-        match self {
-            Counter::Host => None,
-            Counter::Guest => Some("lastbyte_counter"),
-        }
-    }
-}
-
-/// What tells the kernel how much time computing takes (`kernel/patches/0010-computing.patch`).
-fn computing_parameter(profile: Profile) -> String {
-    let costs = [profile.browser, profile.server].into_iter();
-    let costs = costs.flat_map(|costs| costs.all().map(|cost| cost.as_nanos()));
-    let spread = [profile.run.into(), profile.spread.into()];
-    let numbers: Vec<String> = (spread.into_iter())
-        .chain(costs)
-        .map(|number: u128| number.to_string())
-        .collect();
-    format!("lastbyte_computing={}", numbers.join(","))
 }
 
 /// Whether anything of it is in a file of the user's.
@@ -731,51 +571,6 @@ impl Drop for Removed<'_> {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(self.0);
     }
-}
-
-/// Why a guest died without a word.
-fn death(status: ExitStatus, console: &[String], memory: Bytes) -> String {
-    let line_with = |what: &str| console.iter().find(|line| line.contains(what));
-    // The kernel says the first, the standard library the second.
-    if line_with("Out of memory")
-        .or(line_with("memory allocation of"))
-        .is_some()
-    {
-        return "its guest ran out of memory".to_owned();
-    }
-    // SIGBUS: a page of the guest's memory, which is a file, can't be had.
-    if status.signal() == Some(7) || line_with("Bus error").is_some() {
-        return format!(
-            "its guest could not get memory: free some, or make {SHARED_MEMORY} larger (it uses up to {} MB for each \
-             processor)",
-            memory.0 >> 20
-        );
-    }
-    if let Some(panic) = line_with("panicked at") {
-        return format!(
-            "Lastbyte panicked in its guest, please report it: {}",
-            panic.trim()
-        );
-    }
-    if let Some(panic) = line_with("Kernel panic") {
-        let panic = panic
-            .split_once("Kernel panic")
-            .map_or("", |(_, rest)| rest);
-        return format!(
-            "its guest kernel panicked{}",
-            panic.replace(" - not syncing", "")
-        );
-    }
-    match (status.signal(), console.last()) {
-        (Some(signal), _) => format!("its guest was ended by signal {signal}"),
-        (None, Some(line)) => format!("its guest ended early: {}", line.trim()),
-        (None, None) => format!("its guest ended early, with {status}"),
-    }
-}
-
-/// A parameter of the kernel's command line.
-fn parameter(name: &str, path: &Path) -> OsString {
-    [OsStr::new(name), path.as_os_str()].into_iter().collect()
 }
 
 pub(super) fn absolute(path: &Path) -> PathBuf {

@@ -1,9 +1,12 @@
 //! Inside the virtual kernel: what `lastbyte` does as its init. It measures one block and writes
 //! its part.
 //!
+//! Where it is asked for more than one, each is measured by a process of its own (`fork_server`).
+//!
 //! The kernel's root is the host's file system, which it can only read. The job's folder is
 //! mounted besides, for the part. Everything a guest says to the host is a line on its console.
 
+pub(super) mod fork_server;
 mod network;
 mod pages;
 mod serial;
@@ -37,7 +40,7 @@ use super::starts;
 use super::surroundings::Sockets;
 use super::{LabError, PreparedArm};
 use crate::results::{
-    Beside, CpuCosts, EngineReport, Environment, PartHeader, Row, Validity, write_part,
+    Beside, CpuCosts, EngineReport, Environment, PartHeader, Row, Validity, part_of,
 };
 use crate::study::{BlockId, Buffers, Cell, Emulation, EngineName, Experiment, Study};
 
@@ -72,6 +75,8 @@ pub(super) const DONE: &str = "done";
 pub(super) const FAILED: &str = "failed";
 /// What a reason begins with that is the disk's.
 pub(super) const DISK: &str = "disk: ";
+/// The guest could measure another block.
+pub(super) const READY: &str = "ready";
 /// The block goes on.
 pub(super) const ALIVE: &str = "alive";
 /// How many signs of life a block gives.
@@ -144,9 +149,9 @@ impl Instructions {
 pub(super) struct Provenance {
     /// What computing takes on the host, beside the guest's times.
     pub(super) beside: Beside,
-    /// The study that the block is of, as [`Study::to_toml`] writes it.
+    /// The study of the block alone, with all the names that it has, as [`Study::to_toml`] writes it.
     pub(super) study: String,
-    /// The study file as it was read.
+    /// The file of the whole study as it was read.
     pub(super) text: String,
     /// Which block of it.
     pub(super) id: BlockId,
@@ -166,19 +171,32 @@ pub(super) fn check(cell: &Cell) -> Result<(), NetemError> {
     Ok(())
 }
 
-/// Measures the block of the job in `folder`, says so, and ends the kernel.
+/// Measures the block of the job in `folder`, or one after the other, says so, and ends the kernel.
 pub(super) fn main(folder: &Path) -> ! {
-    let outcome = match run(folder) {
-        Ok(()) => DONE.to_owned(),
-        Err(reason) => format!("{FAILED} {reason}"),
-    };
-    say(&outcome);
+    let begun = begin(folder);
+    if let Ok(begun) = &begun
+        && fork_server::is_wanted(folder)
+    {
+        let Err(error) = fork_server::run(folder, begun);
+        // No report of a block: the host finds the reason among what the console has, this if nothing else.
+        let _ = writeln!(io::stdout(), "{}", to_line(error));
+    } else {
+        say_outcome(&begun.and_then(|begun| outcome_of(&begun)));
+    }
     let _ = reboot(RebootMode::RB_POWER_OFF);
     // Only root can; whoever calls this by hand gets the exit code.
     std::process::exit(1);
 }
 
-fn run(folder: &Path) -> Result<(), String> {
+/// What all blocks of a guest have in common.
+struct Begun {
+    store: Store,
+    /// Their arm, as it begins in each way that it may; none if there is nothing to measure.
+    arms: Vec<PreparedArm>,
+}
+
+/// What a guest does before it measures its first block, whose job is in `folder`.
+fn begin(folder: &Path) -> Result<Begun, String> {
     mount_all(folder).map_err(|error| format!("can't mount: {error}"))?;
     // Sleeps end to the nanosecond.
     nix::sys::prctl::set_timerslack(1).map_err(to_line)?;
@@ -187,13 +205,58 @@ fn run(folder: &Path) -> Result<(), String> {
     starts::sleep_until(RANDOMNESS_BEGINS).map_err(to_line)?;
     openssl::rand::rand_bytes(&mut [0]).map_err(to_line)?;
     openssl::rand::rand_priv_bytes(&mut [0]).map_err(to_line)?;
+    let store = Store::open(Path::new(JOB_MOUNT).join(STORE));
+    let arms = match read_job()? {
+        Some((_, study)) => prepare(&study, &store)?,
+        None => Vec::new(),
+    };
+    Ok(Begun { store, arms })
+}
+
+/// The job that is mounted, with its study of one arm in one cell.
+fn read_job() -> Result<Option<(GuestJob, Study)>, String> {
     let Some(job) = read::<Option<GuestJob>>(JOB)? else {
+        return Ok(None);
+    };
+    let study = Study::parse(&job.study, Path::new(STUDY)).map_err(to_line)?;
+    Ok(Some((job, study)))
+}
+
+/// The arm of a study, as it begins in each way that it may in its cell.
+fn prepare(study: &Study, store: &Store) -> Result<Vec<PreparedArm>, String> {
+    let (experiment, cell) = only(study)?;
+    let arm = experiment.arms.first().ok_or(NO_BLOCK)?;
+    let prepare = |session| PreparedArm::new(arm.beginning(session).into_owned(), store);
+    (arm.possible_sessions(cell).into_iter())
+        .map(prepare)
+        .collect::<Result<_, _>>()
+        .map_err(to_line)
+}
+
+const NO_BLOCK: &str = "the study has no such block";
+
+/// The experiment of a study that has one, and its cell.
+fn only(study: &Study) -> Result<(&Experiment, &Cell), &'static str> {
+    let measure = study.measures.first().ok_or(NO_BLOCK)?;
+    let cell = measure.experiment.cells.first().ok_or(NO_BLOCK)?;
+    Ok((&measure.experiment, cell))
+}
+
+/// Measures the block of the job that is mounted.
+fn outcome_of(begun: &Begun) -> Result<(), String> {
+    let Some((job, study)) = read_job()? else {
         return Ok(());
     };
     let instructions = read_instructions().map_err(to_line)?;
-    let study = Study::parse(&job.study, Path::new(STUDY)).map_err(to_line)?;
-    let part = measure(&job, &study, instructions)?;
+    let part = measure(&job, &study, begun, instructions)?;
     fs::write(Path::new(JOB_MOUNT).join(PART), part).map_err(|error| format!("{DISK}{error}"))
+}
+
+fn say_outcome(outcome: &Result<(), String>) {
+    match outcome {
+        Ok(()) => say(DONE),
+        Err(reason) => say(&format!("{FAILED} {reason}")),
+    }
 }
 
 fn mount_all(folder: &Path) -> io::Result<()> {
@@ -205,7 +268,12 @@ fn mount_all(folder: &Path) -> io::Result<()> {
     if Path::new("/sys").exists() {
         plain("tmpfs", "/sys")?;
     }
-    fs::create_dir(JOB_MOUNT)?;
+    mount_job(folder)
+}
+
+/// Mounts the job's folder, over that of another if there is one.
+fn mount_job(folder: &Path) -> io::Result<()> {
+    make_mount_point(JOB_MOUNT)?;
     mount(
         None::<&str>,
         JOB_MOUNT,
@@ -216,9 +284,17 @@ fn mount_all(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// The folder, which a block before may have made.
+fn make_mount_point(at: &str) -> io::Result<()> {
+    match fs::create_dir(at) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        made => made,
+    }
+}
+
 fn mount_memory(at: &str) -> io::Result<()> {
     const TMPFS: &str = "tmpfs";
-    fs::create_dir(at)?;
+    make_mount_point(at)?;
     Ok(mount(
         Some(TMPFS),
         at,
@@ -234,18 +310,15 @@ fn read<T: DeserializeOwned>(name: &str) -> Result<T, String> {
 }
 
 /// The part file of the job's block.
-fn measure(job: &GuestJob, study: &Study, instructions: Instructions) -> Result<Vec<u8>, String> {
-    let none = || "the study has no such block".to_owned();
-    let experiment = &study.measures.first().ok_or_else(none)?.experiment;
-    let cell = experiment.cells.first().ok_or_else(none)?;
-    let arm = experiment.arms.first().ok_or_else(none)?;
-    let store = Store::open(Path::new(JOB_MOUNT).join(STORE));
-    let prepare = |session| PreparedArm::new(arm.beginning(session).into_owned(), &store);
-    let arms: Vec<PreparedArm> = (arm.possible_sessions(cell).into_iter())
-        .map(prepare)
-        .collect::<Result<_, _>>()
-        .map_err(to_line)?;
-    let arm = arms.first().ok_or_else(none)?;
+fn measure(
+    job: &GuestJob,
+    study: &Study,
+    begun: &Begun,
+    instructions: Instructions,
+) -> Result<Vec<u8>, String> {
+    let (experiment, cell) = only(study)?;
+    let Begun { store, arms } = begun;
+    let arm = arms.first().ok_or(NO_BLOCK)?;
     if arm.delivery.is_some() {
         mount_memory(DNS_MOUNT).map_err(|error| format!("can't mount {DNS_MOUNT}: {error}"))?;
     }
@@ -255,7 +328,7 @@ fn measure(job: &GuestJob, study: &Study, instructions: Instructions) -> Result<
     let (rows, observed) = match (&job.programs, &cell.page, experiment.emulation) {
         (Some(programs), Some(_), _) => {
             let mut signs = Signs::of(&(0..1));
-            let loaded = pages::run(job, experiment, &set_up, arm, programs, &store, &mut || {
+            let loaded = pages::run(job, experiment, &set_up, arm, programs, store, &mut || {
                 signs.advance();
             });
             let (rows, loads) = loaded.map_err(to_line)?;
@@ -268,7 +341,7 @@ fn measure(job: &GuestJob, study: &Study, instructions: Instructions) -> Result<
             job,
             experiment,
             &set_up,
-            &arms,
+            arms,
             costs,
             instructions.retention,
         ),
@@ -292,9 +365,15 @@ fn measure(job: &GuestJob, study: &Study, instructions: Instructions) -> Result<
         kernel: super::machine::kernel(),
         ..provenance.environment
     };
+    let within = BlockId {
+        measure: 0,
+        cell: 0,
+        arm: 0,
+        ..provenance.id
+    };
     let header = PartHeader::new(
         &study,
-        provenance.id,
+        within,
         job.connections.clone(),
         chain,
         EngineReport {
@@ -305,10 +384,12 @@ fn measure(job: &GuestJob, study: &Study, instructions: Instructions) -> Result<
         },
         environment,
     )
-    .ok_or_else(none)?;
-    let mut part = Vec::new();
-    write_part(&mut part, &header, &study, &rows).map_err(to_line)?;
-    Ok(part)
+    .ok_or(NO_BLOCK)?;
+    let header = PartHeader {
+        id: provenance.id,
+        ..header
+    };
+    part_of(&header, &study, within, &rows).map_err(to_line)
 }
 
 /// One connection after the other, over the kernel's own link emulator.

@@ -1,8 +1,13 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+
 use lastbyte_page::Named;
 
+use super::guests::death;
 use super::*;
+use crate::study::{PageSource, Server};
 
 fn ended(code: i32, signal: i32) -> ExitStatus {
     ExitStatus::from_raw(code << 8 | signal)
