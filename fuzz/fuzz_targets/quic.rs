@@ -5,7 +5,7 @@
 use lastbyte_fuzz::{expand, pieces};
 use lastbyte_tls::KeyLog;
 use lastbyte_tls::observer::Side;
-use lastbyte_tls::observer::quic::QuicObserver;
+use lastbyte_tls::observer::quic::{QuicObserver, read_all};
 use libfuzzer_sys::fuzz_target;
 use openssl::kdf::{HkdfMode, hkdf};
 use openssl::md::Md;
@@ -61,6 +61,13 @@ fuzz_target!(|data: &[u8]| {
             assert!(packet.crypto.unwrap_or_default() < packet.bytes);
         }
     }
+    let sent = datagrams.iter();
+    let all = read_all(
+        sent.map(|(side, bytes)| (*side, bytes.as_slice())),
+        &key_log,
+    );
+    assert_eq!(all.handshake, observation.handshake);
+    assert_eq!(all.datagrams.len(), datagrams.len());
 });
 
 /// What the keys of Initial packets come from (RFC 9001, 5.2).

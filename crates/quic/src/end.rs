@@ -337,10 +337,16 @@ impl End {
         seed: u64,
         server: Option<Arc<ServerConfig>>,
     ) -> End {
+        // A client may have the seed of another connection's server: by their connection IDs, whoever reads both shall tell
+        // them apart.
+        let ids = match server {
+            Some(_) => seed.rotate_left(u64::BITS / 2),
+            None => seed,
+        };
         let mut config = EndpointConfig::new(Arc::new(Key));
         config
             .rng_seed(Some(seeded::bytes(seed)))
-            .cid_generator(move || Box::new(ConnectionIds::of_seed(seed)))
+            .cid_generator(move || Box::new(ConnectionIds::of_seed(ids)))
             // No version but the one, and no bit that is drawn.
             .grease_quic_bit(false);
         End {

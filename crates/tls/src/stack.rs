@@ -305,6 +305,14 @@ impl KeyLog {
         &self.0
     }
 
+    /// Adds the lines of the other end of the connection that this one does not have.
+    pub fn complete(&mut self, other: &KeyLog) {
+        let lines: Vec<&str> = self.0.lines().collect();
+        let missing = other.0.lines().filter(|line| !lines.contains(line));
+        let missing: Vec<&str> = missing.collect();
+        missing.into_iter().for_each(|line| self.push_line(line));
+    }
+
     /// The lines of the connection whose ClientHello has this random.
     #[must_use]
     pub fn of_client_random(&self, random: &[u8]) -> KeyLog {

@@ -2,10 +2,15 @@
 //!
 //! Initial packets are opened with keys that anybody can have, Handshake packets with the secrets of the key log. What
 //! is in CRYPTO frames is put in order, and read as the messages of records are: so an [`Observation`] means the same
-//! over both transports. 1-RTT packets are counted, and not opened.
+//! over both transports. 0-RTT and 1-RTT packets are opened where [all](read_all) is asked for, and counted otherwise.
+
+mod frame;
 
 use std::collections::BTreeMap;
 
+use lastbyte_sizes::framing;
+
+pub use self::frame::{Frame, Layer};
 use super::cursor::Cursor;
 use super::{CAPACITY, Observation, Side};
 use crate::KeyLog;
@@ -25,6 +30,8 @@ pub struct QuicObservation {
     pub handshake: Observation,
     /// Each datagram, in the order in which they were sent.
     pub datagrams: Vec<Datagram>,
+    /// The random of the ClientHello; empty without one.
+    pub client_random: Vec<u8>,
 }
 
 /// A UDP datagram, as far as it could be read.
@@ -39,7 +46,7 @@ pub struct Datagram {
 }
 
 /// A QUIC packet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Packet {
     /// What it is protected with.
     pub kind: PacketKind,
@@ -51,6 +58,21 @@ pub struct Packet {
     pub crypto: Option<usize>,
     /// Bytes of its token, of an Initial packet.
     pub token: usize,
+    /// The connection ID of its receiver, as far as it is known how long that is.
+    pub destination: Vec<u8>,
+    /// The connection ID of its sender, of a packet with a long header.
+    pub source: Option<Vec<u8>>,
+    /// What is in it, if it could be opened.
+    pub frames: Vec<Frame>,
+}
+
+/// Which packets are opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Depth {
+    /// Those of the handshake.
+    Handshake,
+    /// All of them.
+    All,
 }
 
 /// A type of packets (RFC 9000, 17).
@@ -84,26 +106,46 @@ impl QuicObserver {
     /// Reads all that was sent. Without the handshake secrets of both sides in `key_log`, only the hellos can be
     /// read.
     pub fn observe(&self, key_log: &KeyLog) -> QuicObservation {
-        let mut reader = Reader::new(key_log);
-        let datagrams = self.datagrams.iter().map(|(sender, datagram)| Datagram {
-            sender: *sender,
-            bytes: datagram.len(),
-            packets: reader.packets(*sender, datagram),
-        });
-        let mut datagrams: Vec<_> = datagrams.collect();
-        // Handshake packets may come before the ServerHello that says how to open them.
-        let mut again = Reader::new(key_log);
+        let datagrams = self.datagrams.iter();
+        let datagrams = datagrams.map(|(sender, datagram)| (*sender, datagram.as_slice()));
+        read(datagrams, key_log, Depth::Handshake)
+    }
+}
+
+/// Reads all datagrams of a connection in the order in which they were sent, and opens each packet that the secrets in
+/// `key_log` open: 0-RTT and 1-RTT packets, too, and those behind updates of keys (RFC 9001, 6).
+pub fn read_all<'d>(
+    datagrams: impl Iterator<Item = (Side, &'d [u8])> + Clone,
+    key_log: &KeyLog,
+) -> QuicObservation {
+    read(datagrams, key_log, Depth::All)
+}
+
+fn read<'d>(
+    datagrams: impl Iterator<Item = (Side, &'d [u8])> + Clone,
+    key_log: &KeyLog,
+    depth: Depth,
+) -> QuicObservation {
+    let mut reader = Reader::new(key_log, depth);
+    let read = datagrams.clone().map(|(sender, datagram)| Datagram {
+        sender,
+        bytes: datagram.len(),
+        packets: reader.packets(sender, datagram),
+    });
+    let mut read: Vec<_> = read.collect();
+    // Handshake packets may come before the ServerHello that says how to open them.
+    if reader.cipher_suite.is_some() {
+        let mut again = Reader::new(key_log, depth);
         again.cipher_suite = reader.cipher_suite;
-        if reader.cipher_suite.is_some() {
-            for (datagram, (sender, bytes)) in datagrams.iter_mut().zip(&self.datagrams) {
-                datagram.packets = again.packets(*sender, bytes);
-            }
-            reader = again;
+        for (place, (sender, bytes)) in read.iter_mut().zip(datagrams) {
+            place.packets = again.packets(sender, bytes);
         }
-        QuicObservation {
-            handshake: reader.observation(),
-            datagrams,
-        }
+        reader = again;
+    }
+    QuicObservation {
+        client_random: reader.client_random(),
+        handshake: reader.observation(),
+        datagrams: read,
     }
 }
 
@@ -122,6 +164,7 @@ pub fn has_token(datagram: &[u8]) -> bool {
 struct Header<'a> {
     kind: PacketKind,
     destination: &'a [u8],
+    source: Option<&'a [u8]>,
     /// All of the packet.
     packet: &'a [u8],
     /// Where its number begins.
@@ -148,6 +191,7 @@ fn header(bytes: &[u8]) -> Option<Header<'_>> {
         return (first & 0x40 != 0).then_some(Header {
             kind: PacketKind::OneRtt,
             destination: &[],
+            source: None,
             packet: bytes,
             number_at: bytes.len(),
             token: 0,
@@ -155,7 +199,7 @@ fn header(bytes: &[u8]) -> Option<Header<'_>> {
     }
     let version = u32::try_from(cursor.number(4)?).ok()?;
     let destination = cursor.vector(1)?.0;
-    let _source = cursor.vector(1)?;
+    let source = cursor.vector(1)?.0;
     let kind = match (version, first >> 4 & 3) {
         (0, _) => PacketKind::VersionNegotiation,
         (QUIC_V1, 0) => PacketKind::Initial,
@@ -167,6 +211,7 @@ fn header(bytes: &[u8]) -> Option<Header<'_>> {
     let whole = Header {
         kind,
         destination,
+        source: Some(source),
         packet: bytes,
         number_at: bytes.len(),
         token: 0,
@@ -241,67 +286,142 @@ impl Crypto {
     }
 }
 
+/// What a side's 1-RTT packets are opened with.
+struct Phases {
+    header: HeaderProtection,
+    packets: PacketProtection,
+    secret: PacketSecret,
+    /// The Key Phase bit of these keys (RFC 9001, 6).
+    phase: u8,
+}
+
+impl Phases {
+    fn of(secret: PacketSecret) -> Option<Phases> {
+        Some(Phases {
+            header: secret.header()?,
+            packets: secret.opening()?,
+            secret,
+            phase: 0,
+        })
+    }
+
+    fn open(&mut self, header: &Header<'_>, largest: Option<u64>) -> Option<Opened> {
+        const KEY_PHASE: u8 = 0x04;
+        let shown = show(header, &self.header, largest)?;
+        let phase = shown.packet.first()? & KEY_PHASE;
+        if phase == self.phase {
+            return shown.open(&self.packets);
+        }
+        let secret = self.secret.updated()?;
+        let packets = secret.opening()?;
+        let opened = shown.open(&packets)?;
+        (self.packets, self.secret, self.phase) = (packets, secret, phase);
+        Some(opened)
+    }
+}
+
 struct Reader<'k> {
     key_log: &'k KeyLog,
+    depth: Depth,
     cipher_suite: Option<u16>,
     /// The client's and the server's, of Initial and of Handshake packets.
     spaces: [[Space; 2]; 2],
+    /// Of the client's 0-RTT packets.
+    early: Option<(HeaderProtection, PacketProtection)>,
+    /// Of both sides' 1-RTT packets.
+    phases: [Option<Phases>; 2],
+    /// The largest number of a side's 0-RTT and 1-RTT packets.
+    largest: [Option<u64>; 2],
+    /// How long the connection IDs are that each side has for itself.
+    id_lengths: [Option<usize>; 2],
     /// Whether a packet of the server's could be opened: a Retry after that is none (RFC 9000, 17.2.5.2).
     is_answered: bool,
 }
 
 impl<'k> Reader<'k> {
-    fn new(key_log: &'k KeyLog) -> Reader<'k> {
+    fn new(key_log: &'k KeyLog, depth: Depth) -> Reader<'k> {
         Reader {
             key_log,
+            depth,
             cipher_suite: None,
             spaces: Default::default(),
+            early: None,
+            phases: [None, None],
+            largest: [None; 2],
+            id_lengths: [None; 2],
             is_answered: false,
         }
     }
 
     fn packets(&mut self, sender: Side, datagram: &[u8]) -> Vec<Packet> {
         headers(datagram)
-            .map(|header| {
-                let opened = self.open(sender, &header);
-                Packet {
-                    kind: header.kind,
-                    bytes: header.packet.len(),
-                    number: opened.map(|(number, _)| number),
-                    crypto: opened.map(|(_, crypto)| crypto),
-                    token: header.token,
-                }
-            })
+            .map(|header| self.packet(sender, header))
             .collect()
     }
 
-    /// The number of a packet, and how much of the handshake is in it.
-    fn open(&mut self, sender: Side, header: &Header<'_>) -> Option<(u64, usize)> {
-        let level = match header.kind {
-            PacketKind::Initial => 0,
-            PacketKind::Handshake => 1,
-            PacketKind::Retry if sender == Side::Server && !self.is_answered => {
+    fn packet(&mut self, sender: Side, mut header: Header<'_>) -> Packet {
+        match header.source {
+            Some(id) => self.id_lengths[sender as usize] = Some(id.len()),
+            // What it is called by is its receiver's.
+            None => {
+                let length = self.id_lengths[sender.other() as usize];
+                let id = length.and_then(|length| header.packet.get(1..1 + length));
+                if let Some(id) = id {
+                    (header.destination, header.number_at) = (id, 1 + id.len());
+                }
+            }
+        }
+        let opened = self.open(sender, &header);
+        let frames = opened.as_ref().map(|(_, frames)| frames);
+        Packet {
+            kind: header.kind,
+            bytes: header.packet.len(),
+            number: opened.as_ref().map(|(number, _)| *number),
+            crypto: frames.map(|frames| {
+                let lengths = frames.iter().map(|frame| match frame {
+                    Frame::Crypto { length, .. } => usize::try_from(*length).unwrap_or(0),
+                    _ => 0,
+                });
+                lengths.sum()
+            }),
+            token: header.token,
+            destination: header.destination.to_vec(),
+            source: header.source.map(<[u8]>::to_vec),
+            frames: opened.map(|(_, frames)| frames).unwrap_or_default(),
+        }
+    }
+
+    /// The number of a packet, and what is in it.
+    fn open(&mut self, sender: Side, header: &Header<'_>) -> Option<(u64, Vec<Frame>)> {
+        let level = match (header.kind, self.depth) {
+            (PacketKind::Initial, _) => 0,
+            (PacketKind::Handshake, _) => 1,
+            (PacketKind::Retry, _) if sender == Side::Server && !self.is_answered => {
                 // The client begins again, with keys of the connection ID that is in it (RFC 9001, 5.2).
                 for side in &mut self.spaces {
                     side[0].keys = None;
                 }
                 return None;
             }
+            (PacketKind::ZeroRtt | PacketKind::OneRtt, Depth::All) => {
+                let opened = self.open_data(sender, header)?;
+                let frames = frame::frames(opened.payload()).map(|(frame, _)| frame);
+                return Some((opened.number, frames.collect()));
+            }
             _ => return None,
         };
         self.find_keys(sender, header);
         let space = &mut self.spaces[sender as usize][level];
         let (header_keys, packet_keys) = space.keys.as_ref()?;
-        let (number, mut opened, start) = open(header, header_keys, packet_keys, space.largest)?;
+        let opened = show(header, header_keys, space.largest)?.open(packet_keys)?;
         self.is_answered |= sender == Side::Server;
-        space.largest = space.largest.max(Some(number));
-        let end = opened.len();
-        let payload = opened.get_mut(start..end)?;
-        let length = payload.len();
-        let mut crypto = 0;
-        for (offset, bytes) in crypto_frames(&payload[..length]) {
-            space.crypto.add(offset, bytes);
-            crypto += bytes.len();
+        space.largest = space.largest.max(Some(opened.number));
+        let mut frames = Vec::new();
+        for (frame, data) in frame::frames(opened.payload()) {
+            if let Frame::Crypto { offset, .. } = frame {
+                space.crypto.add(offset, data);
+            }
+            frames.push(frame);
         }
         if (sender, level) == (Side::Server, 0) && self.cipher_suite.is_none() {
             let mut hello = Observation::default();
@@ -309,7 +429,50 @@ impl<'k> Reader<'k> {
             hello.take_messages(Side::Server, &mut whole);
             self.cipher_suite = hello.cipher_suite;
         }
-        Some((number, crypto))
+        Some((opened.number, frames))
+    }
+
+    /// Opens a packet that has no handshake messages of its own.
+    fn open_data(&mut self, sender: Side, header: &Header<'_>) -> Option<Opened> {
+        let largest = self.largest[sender as usize];
+        let opened = match (header.kind, sender) {
+            (PacketKind::ZeroRtt, Side::Client) => {
+                if self.early.is_none() {
+                    let secret = self.secret("CLIENT_EARLY_TRAFFIC_SECRET")?;
+                    self.early = Some((secret.header()?, secret.opening()?));
+                }
+                let (header_keys, packet_keys) = self.early.as_ref()?;
+                show(header, header_keys, largest)?.open(packet_keys)?
+            }
+            (PacketKind::ZeroRtt, Side::Server) => return None,
+            _ => {
+                let label = match sender {
+                    Side::Client => "CLIENT_TRAFFIC_SECRET_0",
+                    Side::Server => "SERVER_TRAFFIC_SECRET_0",
+                };
+                if self.phases[sender as usize].is_none() {
+                    self.phases[sender as usize] = Some(Phases::of(self.secret(label)?)?);
+                }
+                (self.phases[sender as usize].as_mut()?).open(header, largest)?
+            }
+        };
+        self.largest[sender as usize] = largest.max(Some(opened.number));
+        Some(opened)
+    }
+
+    fn secret(&self, label: &str) -> Option<PacketSecret> {
+        let (cipher_suite, secret) = self.cipher_suite.zip(self.key_log.secret(label))?;
+        Some(PacketSecret {
+            cipher_suite,
+            secret,
+        })
+    }
+
+    fn client_random(&self) -> Vec<u8> {
+        /// Of the message, and the version.
+        const BEFORE: usize = framing::MESSAGE_HEADER + 2;
+        let hello = &self.spaces[Side::Client as usize][0].crypto.whole;
+        (hello.get(BEFORE..BEFORE + 32).unwrap_or_default()).to_vec()
     }
 
     fn find_keys(&mut self, sender: Side, header: &Header<'_>) {
@@ -329,12 +492,7 @@ impl<'k> Reader<'k> {
                     Side::Client => "CLIENT_HANDSHAKE_TRAFFIC_SECRET",
                     Side::Server => "SERVER_HANDSHAKE_TRAFFIC_SECRET",
                 };
-                let secret = self.cipher_suite.zip(self.key_log.secret(label));
-                let secret = secret.map(|(cipher_suite, secret)| PacketSecret {
-                    cipher_suite,
-                    secret,
-                });
-                self.spaces[sender as usize][1].keys = secret.as_ref().and_then(both);
+                self.spaces[sender as usize][1].keys = self.secret(label).as_ref().and_then(both);
             }
             _ => {}
         }
@@ -352,18 +510,36 @@ impl<'k> Reader<'k> {
     }
 }
 
-/// A packet's number, what it is when it is opened, and where its payload begins in that.
-fn open(
-    header: &Header<'_>,
-    header_keys: &HeaderProtection,
-    packet_keys: &PacketProtection,
-    largest: Option<u64>,
-) -> Option<(u64, Vec<u8>, usize)> {
+/// A packet whose header is shown.
+struct Shown {
+    number: u64,
+    packet: Vec<u8>,
+    payload_at: usize,
+}
+
+/// A packet that was opened.
+struct Opened {
+    number: u64,
+    packet: Vec<u8>,
+    payload_at: usize,
+}
+
+impl Opened {
+    fn payload(&self) -> &[u8] {
+        self.packet.get(self.payload_at..).unwrap_or_default()
+    }
+}
+
+/// Takes the protection off a header (RFC 9001, 5.4.1).
+fn show(header: &Header<'_>, keys: &HeaderProtection, largest: Option<u64>) -> Option<Shown> {
     let sample = header.packet.get(header.number_at + 4..)?.first_chunk()?;
-    let [first_mask, number_mask @ ..] = header_keys.mask(*sample)?;
+    let [first_mask, number_mask @ ..] = keys.mask(*sample)?;
     let mut packet = header.packet.to_vec();
     let first = packet.first_mut()?;
-    *first ^= first_mask & 0x0f;
+    *first ^= match header.source {
+        Some(_) => first_mask & 0x0f,
+        None => first_mask & 0x1f,
+    };
     let count = usize::from(*first & 3) + 1;
     let payload_at = header.number_at + count;
     let mut truncated = 0;
@@ -372,11 +548,24 @@ fn open(
         *byte ^= mask;
         truncated = truncated << 8 | u64::from(*byte);
     }
-    let number = packet_number(largest, truncated, count);
-    let (header, payload) = packet.split_at_mut_checked(payload_at)?;
-    let length = packet_keys.open(number, header, payload)?;
-    packet.truncate(payload_at + length);
-    Some((number, packet, payload_at))
+    Some(Shown {
+        number: packet_number(largest, truncated, count),
+        packet,
+        payload_at,
+    })
+}
+
+impl Shown {
+    fn open(mut self, keys: &PacketProtection) -> Option<Opened> {
+        let (header, payload) = self.packet.split_at_mut_checked(self.payload_at)?;
+        let length = keys.open(self.number, header, payload)?;
+        self.packet.truncate(self.payload_at + length);
+        Some(Opened {
+            number: self.number,
+            packet: self.packet,
+            payload_at: self.payload_at,
+        })
+    }
 }
 
 /// The whole number of which so many bytes were sent (RFC 9000, A.3).
@@ -391,41 +580,6 @@ fn packet_number(largest: Option<u64>, truncated: u64, bytes: usize) -> u64 {
     } else {
         candidate
     }
-}
-
-/// The CRYPTO frames of an Initial or a Handshake packet, each with its offset. Such packets have few other frames (RFC
-/// 9000, 12.4).
-fn crypto_frames(payload: &[u8]) -> impl Iterator<Item = (u64, &[u8])> {
-    const PADDING: u64 = 0;
-    const PING: u64 = 1;
-    const ACK: u64 = 2;
-    const ACK_WITH_ECN: u64 = 3;
-    const CRYPTO: u64 = 6;
-
-    let mut cursor = Cursor(payload);
-    std::iter::from_fn(move || {
-        loop {
-            match varint(&mut cursor)? {
-                PADDING | PING => {}
-                kind @ (ACK | ACK_WITH_ECN) => {
-                    let _largest = varint(&mut cursor)?;
-                    let _delay = varint(&mut cursor)?;
-                    let ranges = varint(&mut cursor)?;
-                    let _first = varint(&mut cursor)?;
-                    let counts = if kind == ACK_WITH_ECN { 3 } else { 0 };
-                    for _ in 0..ranges.saturating_mul(2).saturating_add(counts) {
-                        varint(&mut cursor)?;
-                    }
-                }
-                CRYPTO => {
-                    let offset = varint(&mut cursor)?;
-                    let length = usize::try_from(varint(&mut cursor)?).ok()?;
-                    return Some((offset, cursor.bytes(length)?));
-                }
-                _ => return None,
-            }
-        }
-    })
 }
 
 #[cfg(test)]

@@ -64,8 +64,18 @@ fn the_initial_of_the_appendix_is_read() {
         number: Some(2),
         crypto: Some(241),
         token: 0,
+        destination: hex::decode("8394c8f03e515708").unwrap(),
+        source: Some(Vec::new()),
+        frames: vec![
+            Frame::Crypto {
+                offset: 0,
+                length: 241,
+            },
+            Frame::Padding(917),
+        ],
     };
     assert_eq!(datagram.packets, [packet]);
+    assert_eq!(observed.client_random[..2], [0xeb, 0xf8]);
     assert!(has_packet(&initial(), PacketKind::Initial));
     assert!(!has_packet(&initial(), PacketKind::Handshake));
 }
