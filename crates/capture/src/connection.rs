@@ -479,11 +479,7 @@ pub fn connections(packets: &[(Packet, Vec<String>)]) -> Vec<Connection> {
             if !is_syn || sender == Side::Server || is_query {
                 continue;
             }
-            let own = comments
-                .iter()
-                .filter(|comment| Fate::of_comment(comment).is_none());
-            let own: Vec<&str> = own.map(String::as_str).collect();
-            unknown.insert(Building::new(id, packet.at, own.join("; ")));
+            unknown.insert(Building::new(id, packet.at, own_comments(comments)));
         }
         let arrived = delivered.and_then(|delivered| bare.get(delivered));
         if let Some(building) = found.get_mut(&id) {
@@ -493,6 +489,15 @@ pub fn connections(packets: &[(Packet, Vec<String>)]) -> Vec<Connection> {
     let mut connections: Vec<Connection> = found.into_values().map(Building::finish).collect();
     connections.sort_by_key(|connection| connection.begin);
     connections
+}
+
+/// What a packet's comments say besides its fate.
+pub(crate) fn own_comments(comments: &[String]) -> String {
+    let own = comments
+        .iter()
+        .filter(|comment| Fate::of_comment(comment).is_none());
+    let own: Vec<&str> = own.map(String::as_str).collect();
+    own.join("; ")
 }
 
 fn id_of(sender: Side, header: &TcpPacket) -> ConnectionId {

@@ -1,6 +1,8 @@
 //! What is read of a packet besides its place in the stream.
 
-use lastbyte_link::TcpPacket;
+use std::net::SocketAddrV4;
+
+use lastbyte_link::{TcpPacket, UdpPacket};
 
 /// A TCP segment in an IPv4 packet, and its payload.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,14 +17,19 @@ pub struct Segment<'a> {
 
 const IP_HEADER: usize = 20;
 const TCP_HEADER: usize = 20;
+const UDP_HEADER: usize = 8;
 const TCP: u8 = 6;
+const UDP: u8 = 17;
+/// Where the checksum is in a segment's header, and in a datagram's.
+const TCP_CHECKSUM: usize = 16;
+const UDP_CHECKSUM: usize = 6;
 
 impl<'a> Segment<'a> {
     /// Reads a packet from its IPv4 header on; `None` when it is no whole TCP segment.
     #[must_use]
     pub fn parse(packet: &'a [u8]) -> Option<Segment<'a>> {
         let header = TcpPacket::parse(packet)?;
-        let segment = tcp_segment(packet)?;
+        let segment = ip_payload(packet)?;
         let data = usize::from(segment.get(12)? >> 4) * 4;
         Some(Segment {
             header,
@@ -32,7 +39,65 @@ impl<'a> Segment<'a> {
     }
 }
 
-fn tcp_segment(packet: &[u8]) -> Option<&[u8]> {
+/// A UDP datagram in an IPv4 packet, and its payload (RFC 768).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Datagram<'a> {
+    /// Where it comes from.
+    pub source: SocketAddrV4,
+    /// Where it goes.
+    pub destination: SocketAddrV4,
+    /// Its data.
+    pub payload: &'a [u8],
+}
+
+impl<'a> Datagram<'a> {
+    /// Reads a packet from its IPv4 header on; `None` when it is no whole UDP datagram.
+    #[must_use]
+    pub fn parse(packet: &'a [u8]) -> Option<Datagram<'a>> {
+        let header = UdpPacket::parse(packet)?;
+        let datagram = ip_payload(packet)?;
+        let number = |at: usize| {
+            let bytes = datagram.get(at..at + 2)?.try_into().ok()?;
+            Some(u16::from_be_bytes(bytes))
+        };
+        Some(Datagram {
+            source: SocketAddrV4::new(header.source, number(0)?),
+            destination: SocketAddrV4::new(header.destination, number(2)?),
+            payload: datagram.get(UDP_HEADER..usize::from(number(4)?))?,
+        })
+    }
+
+    /// The packet that carries it, its IPv4 header first, as Linux sends it but for a time to live of 64 everywhere: with DF,
+    /// and no identification, which nothing that is never fragmented needs (RFC 6864). `None` when no packet can be so long.
+    #[must_use]
+    pub fn packet(&self) -> Option<Vec<u8>> {
+        const DONT_FRAGMENT: u16 = 0x4000;
+        let length = u16::try_from(UDP_HEADER + self.payload.len()).ok()?;
+        let total = u16::try_from(IP_HEADER).ok()?.checked_add(length)?;
+        let mut packet = Vec::with_capacity(usize::from(total));
+        packet.extend([0x45, 0]);
+        packet.extend(total.to_be_bytes());
+        packet.extend(0_u16.to_be_bytes());
+        packet.extend(DONT_FRAGMENT.to_be_bytes());
+        packet.extend([64, UDP, 0, 0]);
+        packet.extend(self.source.ip().octets());
+        packet.extend(self.destination.ip().octets());
+        let mut sum = Sum::default();
+        sum.add(&packet);
+        if let Some(field) = packet.get_mut(10..12) {
+            field.copy_from_slice(&sum.finish().to_be_bytes());
+        }
+        packet.extend(self.source.port().to_be_bytes());
+        packet.extend(self.destination.port().to_be_bytes());
+        packet.extend(length.to_be_bytes());
+        packet.extend([0, 0]);
+        packet.extend(self.payload);
+        complete_checksums(&mut packet);
+        Some(packet)
+    }
+}
+
+fn ip_payload(packet: &[u8]) -> Option<&[u8]> {
     let total = usize::from(u16::from_be_bytes([*packet.get(2)?, *packet.get(3)?]));
     packet.get(usize::from(packet.first()? & 0x0f) * 4..total)
 }
@@ -78,39 +143,55 @@ pub(crate) fn constant_part(packet: &[u8]) -> Vec<u8> {
         }
     };
     [8, 10, 11].into_iter().for_each(&mut clear);
-    if packet.get(9) == Some(&TCP) {
-        [header + 16, header + 17].into_iter().for_each(&mut clear);
+    let checksum = match packet.get(9) {
+        Some(&TCP) => Some(TCP_CHECKSUM),
+        Some(&UDP) => Some(UDP_CHECKSUM),
+        _ => None,
+    };
+    if let Some(at) = checksum {
+        [header + at, header + at + 1]
+            .into_iter()
+            .for_each(&mut clear);
     }
     constant
 }
 
-/// Gives a TCP segment the checksum that its sender's device would have computed (RFC 9293, 3.1). Others stay as they are.
+/// Gives a TCP segment or a UDP datagram the checksum that its sender's device would have computed (RFC 9293, 3.1; RFC 768).
+/// Others stay as they are.
 pub fn complete_checksums(packet: &mut [u8]) {
-    let Some(header) = TcpPacket::parse(packet) else {
-        return;
+    let tcp = TcpPacket::parse(packet).map(|header| (header.source, header.destination));
+    let udp = || UdpPacket::parse(packet).map(|header| (header.source, header.destination));
+    let (ends, protocol, at) = match tcp {
+        Some(ends) => (ends, TCP, TCP_CHECKSUM),
+        None => match udp() {
+            Some(ends) => (ends, UDP, UDP_CHECKSUM),
+            None => return,
+        },
     };
     let start = usize::from(packet.first().map_or(0, |first| first & 0x0f)).max(5) * 4;
-    if start < IP_HEADER {
-        return;
-    }
-    let place = start + 16;
+    let place = start + at;
     let Some(field) = packet.get_mut(place..place + 2) else {
         return;
     };
     field.fill(0);
-    let Some(segment) = tcp_segment(packet) else {
+    let Some(payload) = ip_payload(packet) else {
         return;
     };
-    let length = u16::try_from(segment.len()).unwrap_or(0);
+    let length = u16::try_from(payload.len()).unwrap_or(0);
+    let (source, destination) = ends;
     let mut sum = Sum::default();
-    sum.add(&header.source.octets());
-    sum.add(&header.destination.octets());
-    sum.add(&[0, TCP]);
+    sum.add(&source.octets());
+    sum.add(&destination.octets());
+    sum.add(&[0, protocol]);
     sum.add(&length.to_be_bytes());
-    sum.add(segment);
-    let checksum = sum.finish().to_be_bytes();
+    sum.add(payload);
+    let checksum = match (protocol, sum.finish()) {
+        // None would mean that there is none.
+        (UDP, 0) => u16::MAX,
+        (_, checksum) => checksum,
+    };
     if let Some(field) = packet.get_mut(place..place + 2) {
-        field.copy_from_slice(&checksum);
+        field.copy_from_slice(&checksum.to_be_bytes());
     }
 }
 
@@ -228,14 +309,55 @@ mod tests {
         assert_eq!(sum.finish(), 0);
     }
 
+    #[test]
+    fn a_packet_of_a_datagram_is_as_linux_would_send_it() {
+        // Its checksum is by hand, as RFC 1071 has it.
+        let datagram = Datagram {
+            source: "198.18.0.1:20000".parse().unwrap(),
+            destination: "198.19.0.1:443".parse().unwrap(),
+            payload: b"abc",
+        };
+        let packet = datagram.packet().unwrap();
+        let header = "4500001f000040004011aea6c6120001c61300014e2001bb000b";
+        assert_eq!(hex::encode(&packet[..26]), header);
+        let mut sum = Sum::default();
+        sum.add(&packet[..20]);
+        assert_eq!(sum.finish(), 0);
+        let mut sum = Sum::default();
+        sum.add(&packet[12..20]);
+        sum.add(&[0, 17, 0, 11]);
+        sum.add(&packet[20..]);
+        assert_eq!(sum.finish(), 0);
+        let long = Datagram {
+            payload: &[0; 65_508],
+            ..datagram
+        };
+        assert_eq!(long.packet(), None);
+    }
+
     proptest! {
         #[test]
-        fn any_bytes_are_read_without_harm(mut bytes in proptest::collection::vec(any::<u8>(), 0..200), like in any::<bool>()) {
-            if like && bytes.len() > 10 {
+        fn a_datagram_is_read_back(source: u32, port: u16, payload in proptest::collection::vec(any::<u8>(), 0..1500)) {
+            let datagram = Datagram {
+                source: SocketAddrV4::new(source.into(), port),
+                destination: SocketAddrV4::new((!source).into(), !port),
+                payload: &payload,
+            };
+            let packet = datagram.packet().unwrap();
+            prop_assert_eq!(Datagram::parse(&packet), Some(datagram));
+        }
+
+        #[test]
+        fn any_bytes_are_read_without_harm(
+            mut bytes in proptest::collection::vec(any::<u8>(), 0..200),
+            like in proptest::option::of(proptest::sample::select(&[6_u8, 17][..])),
+        ) {
+            if let (Some(protocol), 11..) = (like, bytes.len()) {
                 bytes[0] = 0x45;
-                bytes[9] = 6;
+                bytes[9] = protocol;
             }
             let _ = Segment::parse(&bytes);
+            let _ = Datagram::parse(&bytes);
             let constant = constant_part(&bytes);
             complete_checksums(&mut bytes);
             prop_assert_eq!(constant, constant_part(&bytes));

@@ -37,6 +37,7 @@ mod rtt;
 mod run;
 mod scripts;
 mod see_inside;
+mod see_quic;
 mod servers;
 mod service;
 mod shown;

@@ -96,6 +96,18 @@ impl EndedConnection {
         }
     }
 
+    /// The lines of its key log, behind those of the connection before it, if there was one.
+    pub(crate) fn secrets(&self) -> String {
+        let failed = match &self.seen {
+            Seen::Records {
+                failed: Some(failed),
+                ..
+            } => failed.keys.as_str(),
+            Seen::Records { failed: None, .. } | Seen::Datagrams(_) => "",
+        };
+        failed.to_owned() + self.keys.as_str()
+    }
+
     /// What was seen of its handshake, of one over QUIC.
     pub(crate) fn observed_datagrams(&self) -> Option<QuicObservation> {
         match &self.seen {

@@ -4,6 +4,7 @@
 //! memory at a place of its own ([`Tap`]); all else is done when a block is measured.
 
 use std::io::{self, Write};
+use std::net::SocketAddrV4;
 use std::num::NonZero;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -12,18 +13,17 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use std::{fs, mem};
 
 use lastbyte_capture::{
-    About, DNS_PORT, Fate, Limits, Packet, Point, Records, complete_checksums, encode, read,
-    settle, write,
+    About, DNS_PORT, Datagram, Fate, Limits, Packet, Point, Records, complete_checksums, encode,
+    read, settle, write,
 };
 use lastbyte_link::{TcpPacket, Time};
 use serde::{Deserialize, Serialize};
 
-use super::connection::{EndedConnection, Seen};
 use super::surroundings::client_slot;
 use super::sys;
 use super::sys::memory::{Mapping, PLACES};
 use crate::results::block_name;
-use crate::study::{BlockId, Cell, Experiment, Preset, Study, TransportName};
+use crate::study::{BlockId, Cell, Experiment, Preset, Study};
 
 /// Where captures of a run are in its folder.
 pub const CAPTURES: &str = "captures";
@@ -123,22 +123,6 @@ impl Inspection {
     ///
     /// One line: what can't be seen, or what is there already and is of another question.
     pub fn check(&self, study: &Study, block_size: u32) -> Result<(), String> {
-        if self.captures.is_some() || self.secrets.is_some() {
-            let arms = study
-                .measures
-                .iter()
-                .flat_map(|measure| &measure.experiment.arms);
-            let quic = arms
-                .into_iter()
-                .find(|arm| arm.transport == TransportName::Quic);
-            if let Some(arm) = quic {
-                return Err(format!(
-                    "--capture and --keylog see TCP alone, and the arm {} is over QUIC; leave them or the arms with \
-                     transport=quic out",
-                    arm.name
-                ));
-            }
-        }
         let Some(captures) = &self.captures else {
             return Ok(());
         };
@@ -380,20 +364,29 @@ fn full(packets: &[Packet]) -> Option<Time> {
     Some(client.min(last([Point::SentByServer, Point::DeliveredToServer])?))
 }
 
-/// `connection 17`, of its first SYN.
-fn begins(packet: &Packet, first: u32, named: &mut Vec<(u32, u16)>) -> Option<String> {
+/// `connection 17`, of its first SYN, or its first datagram.
+fn begins(packet: &Packet, first: u32, named: &mut Vec<SocketAddrV4>) -> Option<String> {
     if packet.point != Point::SentByClient {
         return None;
     }
-    let header = TcpPacket::parse(&packet.bytes)?;
-    let slot = client_slot(header.source)?;
-    let key = (slot, header.source_port);
-    let is_query = header.destination_port == DNS_PORT;
-    if header.flags & TcpPacket::SYN == 0 || is_query || named.contains(&key) {
+    let (client, server_port) = match TcpPacket::parse(&packet.bytes) {
+        Some(header) if header.flags & TcpPacket::SYN != 0 => {
+            let client = SocketAddrV4::new(header.source, header.source_port);
+            (client, header.destination_port)
+        }
+        Some(_) => return None,
+        None => {
+            let datagram = Datagram::parse(&packet.bytes)?;
+            (datagram.source, datagram.destination.port())
+        }
+    };
+    let slot = client_slot(*client.ip())?;
+    if server_port == DNS_PORT || named.contains(&client) {
         return None;
     }
-    let attempt = named.iter().filter(|(other, _)| *other == slot).count();
-    named.push(key);
+    let attempt = named.iter().filter(|other| other.ip() == client.ip());
+    let attempt = attempt.count();
+    named.push(client);
     Some(match attempt {
         0 => format!("connection {}", first + slot),
         _ => format!("connection {}, once more", first + slot),
@@ -425,30 +418,17 @@ impl Retention {
         self == Retention::default()
     }
 
-    /// The secrets to keep of a block's connections, which begin with `first`.
-    pub(super) fn secrets_of<'a>(
+    /// The secrets to keep of a block's connections, which begin with `first`, of those of all of them.
+    pub(super) fn secrets_of(
         self,
         first: u32,
-        ended: impl Iterator<Item = &'a EndedConnection>,
+        secrets: impl Iterator<Item = String>,
     ) -> Vec<(u32, String)> {
         let count = match self.secrets {
             Secrets::OfAll => u32::MAX,
             Secrets::OfCaptured => self.captured,
         };
-        let lines = |ended: &EndedConnection| {
-            let failed = match &ended.seen {
-                Seen::Records {
-                    failed: Some(failed),
-                    ..
-                } => failed.keys.as_str(),
-                Seen::Records { failed: None, .. } | Seen::Datagrams(_) => "",
-            };
-            failed.to_owned() + ended.keys.as_str()
-        };
-        (first..)
-            .zip(ended.take(count as usize))
-            .map(|(index, ended)| (index, lines(ended)))
-            .collect()
+        (first..).zip(secrets.take(count as usize)).collect()
     }
 }
 

@@ -7,6 +7,7 @@
 mod ends;
 mod lose;
 mod path;
+mod tap;
 #[cfg(test)]
 mod tests;
 
@@ -19,10 +20,12 @@ use lastbyte_pki::Store;
 
 use self::ends::connection;
 pub use self::lose::lose;
+use self::tap::Tap;
 use super::calibration::CalibratedCosts;
 use super::cores::processors;
 use super::quic;
 use super::runner::{BlockError, Ending, Engine, Job};
+use super::surroundings::SINCE_VALID;
 use super::trial::try_handshake;
 use crate::results::{
     Beside, CpuCosts, EngineReport, Environment, PartHeader, Row, Validity, write_part,
@@ -122,18 +125,32 @@ pub(super) fn measure(
 ) -> Result<Ending, BlockError> {
     let mut rows = Vec::with_capacity(job.connections.len());
     let mut packets = 0;
+    let retention = job.retention();
+    let first = job.connections.start;
+    let mut tap = Tap::new(job.arm.valid_from().saturating_add(SINCE_VALID));
+    let mut secrets = Vec::new();
     for index in job.connections.clone() {
         if job.interrupt.load(Ordering::Relaxed) {
             return Ok(Ending::Interrupted);
         }
         let cell = job.cell.of_connection(index);
-        let row = connection(job.arm, &cell, job.experiment, index).row;
+        let slot = index - first;
+        tap.begins(slot);
+        let seen = (slot < retention.captured).then_some(&mut tap);
+        let carried = connection(job.arm, &cell, job.experiment, index, seen);
+        if !retention.is_nothing() {
+            secrets.push(carried.secrets);
+        }
+        let row = carried.row;
         packets += datagrams(&row);
         rows.push(Row {
             block: job.id.block,
             ..row
         });
         (job.ended)();
+    }
+    if !retention.is_nothing() {
+        job.keep(tap.close(retention.secrets_of(first, secrets.into_iter())));
     }
     let report = EngineReport {
         cpu_costs: None::<CpuCosts>,

@@ -41,16 +41,26 @@ impl Attempt {
 /// Where a client with this address calls from. Each connection has a port of its own, so that nothing that the
 /// first one left meets the second.
 pub(crate) fn client_socket_address(address: Ipv4Addr, attempt: Attempt) -> SockaddrIn {
+    SockaddrIn::from(client_endpoint(address, attempt))
+}
+
+/// Where a client calls from.
+pub(crate) fn client_endpoint(address: Ipv4Addr, attempt: Attempt) -> SocketAddrV4 {
     let port = match attempt {
         Attempt::First => CLIENT_PORT,
         Attempt::Second => SECOND_CLIENT_PORT,
     };
-    SockaddrIn::from(SocketAddrV4::new(address, port))
+    SocketAddrV4::new(address, port)
 }
 
 /// Where clients call.
 pub(crate) fn server_socket_address(address: Ipv4Addr) -> SockaddrIn {
-    SockaddrIn::from(SocketAddrV4::new(address, SERVER_PORT))
+    SockaddrIn::from(server_endpoint(address))
+}
+
+/// Where clients call.
+pub(crate) fn server_endpoint(address: Ipv4Addr) -> SocketAddrV4 {
+    SocketAddrV4::new(address, SERVER_PORT)
 }
 
 pub(crate) fn listen_on(congestion: Congestion) -> io::Result<TcpListener> {

@@ -10,6 +10,7 @@ use std::io;
 use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::thread;
+use std::time::Duration;
 
 use netlink_packet_route::link::LinkAttribute;
 use netlink_packet_route::route::RouteMetric;
@@ -27,6 +28,8 @@ pub(crate) const CLIENT_HOST: Ipv4Addr = Ipv4Addr::new(198, 18, 255, 254);
 pub(crate) const SERVER_HOST: Ipv4Addr = Ipv4Addr::new(198, 19, 255, 254);
 /// Where the server listens.
 pub(crate) const SERVER: Ipv4Addr = Ipv4Addr::new(198, 19, 0, 1);
+/// How long chains have been valid when a clock that is no machine's begins.
+pub(crate) const SINCE_VALID: Duration = Duration::from_secs(60);
 /// The most connections that one block can have: each has an address of its own.
 pub(crate) const MAX_CONNECTIONS: u32 = 60_000;
 

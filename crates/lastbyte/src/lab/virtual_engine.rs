@@ -24,6 +24,7 @@ use super::inspection::ObservedBlock;
 use super::runner::{BlockError, Engine, Job};
 use super::scratch::Scratch;
 use super::shortcuts::Shortcuts;
+use super::surroundings::SINCE_VALID;
 use super::trial::try_handshake;
 use super::{Ending, Grants, LabError, PageError, boot, model, programs};
 use crate::kernel::Kernel;
@@ -399,7 +400,7 @@ impl VirtualEngine {
             let origins = programs::origins(job.arm, job.cell, &self.chains)?;
             valid_from = valid_from.max(programs::valid_from(&origins));
         }
-        let wall_clock = valid_from.saturating_add(Duration::from_secs(60));
+        let wall_clock = valid_from.saturating_add(SINCE_VALID);
         let seed = job.experiment.seed.part("guest").0 ^ u64::from(job.connections.start);
         let core = self.shortcuts.core();
         let fate = self.guests.measure(&Order {

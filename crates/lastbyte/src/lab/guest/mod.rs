@@ -26,6 +26,7 @@ use nix::sys::reboot::{RebootMode, reboot};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use super::connection::EndedConnection;
 use super::endpoint::Transport;
 use super::exchange::Exchange;
 use super::inspection::{ObservedBlock, Retention};
@@ -449,7 +450,10 @@ fn over_netem(
     let observed = match (tap, retention.is_nothing()) {
         (_, true) => None,
         (tap, false) => Some(ObservedBlock {
-            secrets: retention.secrets_of(job.connections.start, finished.iter()),
+            secrets: retention.secrets_of(
+                job.connections.start,
+                finished.iter().map(EndedConnection::secrets),
+            ),
             ..match tap {
                 Some(tap) => tap.close().map_err(LabError::Socket)?,
                 None => ObservedBlock::of_secrets(Vec::new()),

@@ -92,7 +92,7 @@ fn what_was_sent_when_one_side_was_full_is_not_known_to_be_lost() {
 
 #[test]
 fn the_secrets_of_a_failed_attempt_are_those_of_its_connection() {
-    use crate::lab::connection::{FailedConnection, Seen};
+    use crate::lab::connection::{EndedConnection, FailedConnection, Seen};
     use crate::results::Outcome;
     let ended = |line: &str, failed: Option<&str>| {
         let keys = |line: &str| {
@@ -123,26 +123,7 @@ fn the_secrets_of_a_failed_attempt_are_those_of_its_connection() {
         secrets: Secrets::OfCaptured,
     };
     assert_eq!(
-        retention.secrets_of(10, connections.iter()),
+        retention.secrets_of(10, connections.iter().map(EndedConnection::secrets)),
         [(10, "A\n".to_owned()), (11, "C\nB\n".to_owned())]
     );
-}
-
-#[test]
-fn capture_refuses_what_is_not_tcp() {
-    let study = |arm: &str| {
-        let arms = vec![arm.parse().unwrap()];
-        Study::single("test", Experiment::new(arms, vec![Cell::default()], 5))
-    };
-    let inspection = Inspection::new(Some(captures(5)), None);
-    let keylog = Inspection::new(None, Some(Box::new(io::sink())));
-    for inspection in [inspection, keylog] {
-        let refused = inspection.check(&study("x25519/ecdsa-p256/transport=quic"), 250);
-        assert_eq!(
-            refused.unwrap_err(),
-            "--capture and --keylog see TCP alone, and the arm x25519/ecdsa-p256/transport=quic is over QUIC; leave \
-             them or the arms with transport=quic out"
-        );
-        assert_eq!(inspection.check(&study("x25519/ecdsa-p256"), 250), Ok(()));
-    }
 }

@@ -11,6 +11,7 @@ use lastbyte_link::{Direction, Link, Rate, Seed};
 use tempfile::TempDir;
 
 use super::load::{self, EndpointReport, Load};
+use crate::lab::connection::EndedConnection;
 use crate::lab::cores::{available_cpus, keep_awake, take_core};
 use crate::lab::delivery::PreparedDelivery;
 use crate::lab::dns::{self, Resolver, Servers};
@@ -192,10 +193,11 @@ impl<'a> Rig<'a> {
         let observed = if self.retention.is_nothing() {
             None
         } else {
+            let finished = endpoints.finished.iter().flatten();
             Some(ObservedBlock {
                 secrets: self
                     .retention
-                    .secrets_of(first_index, endpoints.finished.iter().flatten()),
+                    .secrets_of(first_index, finished.map(EndedConnection::secrets)),
                 ..(emulator.observed.take())
                     .unwrap_or_else(|| ObservedBlock::of_secrets(Vec::new()))
             })

@@ -6,6 +6,7 @@ use lastbyte_link::{Side, Time};
 use lastbyte_tls::observer::quic::QuicObservation;
 
 use super::path::{Datagram, Network};
+use super::tap::Tap;
 use crate::lab::PreparedArm;
 use crate::lab::luck::link_seed;
 use crate::lab::quic::{QuicPair, QuicSettings, UnderWay, never_began};
@@ -24,16 +25,19 @@ pub(super) struct Carried {
     pub(super) datagrams: Vec<Datagram>,
     /// Those of the handshake.
     pub(super) observed: QuicObservation,
+    /// The lines of its key log.
+    pub(super) secrets: String,
 }
 
-/// Carries connection `index` of a sample to its end.
+/// Carries connection `index` of a sample to its end. A tap sees its datagrams.
 pub(super) fn connection(
     arm: &PreparedArm,
     cell: &Cell,
     experiment: &Experiment,
     index: u32,
+    tap: Option<&mut Tap>,
 ) -> Carried {
-    connection_losing(arm, cell, experiment, index, None)
+    connection_losing(arm, cell, experiment, index, None, tap)
 }
 
 /// The same with this datagram lost besides, by its number among its sender's, from 0.
@@ -43,9 +47,10 @@ pub(super) fn connection_losing(
     experiment: &Experiment,
     index: u32,
     lost: Option<(Side, u32)>,
+    tap: Option<&mut Tap>,
 ) -> Carried {
     let seed = link_seed(experiment.seed, &cell.link);
-    let mut network = Network::new(&cell.link, seed, index, lost);
+    let mut network = Network::new(&cell.link, seed, index, lost, tap);
     let settings = QuicSettings::new(arm, cell, experiment.seed);
     let kept = settings.kept(index);
     let ended = match kept.and_then(|kept| QuicPair::new(&settings, index, kept)) {
@@ -57,15 +62,17 @@ pub(super) fn connection_losing(
     };
     let observed = ended.observed_datagrams().unwrap_or_default();
     let exchange = row::quic::exchange(&observed);
+    let secrets = ended.secrets();
     Carried {
         row: row::row_of(ended, exchange, index, 0, Duration::ZERO),
         datagrams: network.datagrams,
         observed,
+        secrets,
     }
 }
 
 /// Has a connection go on to its end.
-fn carry(pair: &mut QuicPair, network: &mut Network, timeout: Duration) -> Outcome {
+fn carry(pair: &mut QuicPair, network: &mut Network<'_>, timeout: Duration) -> Outcome {
     let end = Time(u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX));
     let mut now = Time(0);
     for _ in 0..MOST_STEPS {

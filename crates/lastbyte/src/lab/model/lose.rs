@@ -21,7 +21,7 @@ pub fn lose(
     interrupt: &AtomicBool,
 ) -> Option<Losses> {
     let cell = handshake_of(cell);
-    let carry = |lost| connection_losing(arm, &cell, experiment, 0, lost);
+    let carry = |lost| connection_losing(arm, &cell, experiment, 0, lost, None);
     let whole = carry(None);
     let mut lost = Vec::new();
     for (sender, number, datagram, carries) in handshake(&whole) {

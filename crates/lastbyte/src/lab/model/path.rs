@@ -3,8 +3,10 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use lastbyte_capture as capture;
 use lastbyte_link::{Fate, Link, PacketKey, Pipe, Seed, Side, Time};
 
+use super::tap::Tap;
 use crate::study::Quic;
 
 /// A datagram that was sent.
@@ -17,7 +19,7 @@ pub(super) struct Datagram {
 }
 
 /// Both directions of one connection's link.
-pub(super) struct Network {
+pub(super) struct Network<'t> {
     /// Toward the server, and toward the client.
     pipes: [Pipe; 2],
     under_way: BinaryHeap<Reverse<Arrival>>,
@@ -27,6 +29,7 @@ pub(super) struct Network {
     lost: Option<(Side, u32)>,
     /// All of them, in the order in which they left.
     pub(super) datagrams: Vec<Datagram>,
+    tap: Option<&'t mut Tap>,
 }
 
 /// A datagram that arrives. Of those of one moment, the one that was sent first comes first.
@@ -38,9 +41,15 @@ struct Arrival {
     datagram: Vec<u8>,
 }
 
-impl Network {
+impl<'t> Network<'t> {
     /// That of connection `index`, with its luck.
-    pub(super) fn new(link: &Link, seed: Seed, index: u32, lost: Option<(Side, u32)>) -> Network {
+    pub(super) fn new(
+        link: &Link,
+        seed: Seed,
+        index: u32,
+        lost: Option<(Side, u32)>,
+        tap: Option<&'t mut Tap>,
+    ) -> Network<'t> {
         Network {
             pipes: [
                 Pipe::new(&link.forward, seed.luck(index, Side::Server)),
@@ -50,6 +59,7 @@ impl Network {
             sent: [0; 2],
             lost,
             datagrams: Vec::new(),
+            tap,
         }
     }
 
@@ -66,7 +76,16 @@ impl Network {
         });
         let pipe = &mut self.pipes[sender as usize];
         let fate = pipe.send(now, usize::from(Quic::HEADERS) + datagram.len(), key);
-        if let (Fate::Arrives(at), false) = (fate, is_lost) {
+        let arrives = match fate {
+            _ if is_lost => Err(capture::Fate::Lost),
+            Fate::Arrives(at) => Ok(at),
+            Fate::Lost => Err(capture::Fate::Lost),
+            Fate::Overflows => Err(capture::Fate::QueueFull),
+        };
+        if let Some(tap) = &mut self.tap {
+            tap.note(now, sender, datagram, arrives);
+        }
+        if let Ok(at) = arrives {
             let [client, server] = self.sent;
             self.under_way.push(Reverse(Arrival {
                 at,

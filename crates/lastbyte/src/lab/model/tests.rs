@@ -40,7 +40,7 @@ fn rows(arm: &str, cell: &Cell, count: u32) -> Vec<Row> {
     let arm = prepared(arm);
     let experiment = Experiment::new(vec![arm.arm.clone()], vec![cell.clone()], count);
     (0..count)
-        .map(|index| connection(&arm, cell, &experiment, index).row)
+        .map(|index| connection(&arm, cell, &experiment, index, None).row)
         .collect()
 }
 
@@ -385,7 +385,7 @@ fn a_timeout_comes_before_that() {
         timeout: Duration::from_millis(120),
         ..Experiment::new(vec![arm.arm.clone()], vec![cell.clone()], 1)
     };
-    let row = connection(&arm, &cell, &experiment, 0).row;
+    let row = connection(&arm, &cell, &experiment, 0, None).row;
     assert_eq!(row.outcome, Outcome::TimedOut);
     assert_eq!(row.times.handshake, ms(100));
 }
@@ -636,7 +636,7 @@ fn is_walked(arm: &PreparedArm, number: usize, initcwnd: u32, rate: Option<&str>
     };
     let what = format!("{} {number} {initcwnd} {rate:?}", arm.arm.name);
     let experiment = Experiment::new(vec![arm.arm.clone()], vec![cell.clone()], 1);
-    let carried = connection(arm, &cell, &experiment, number as u32);
+    let carried = connection(arm, &cell, &experiment, number as u32, None);
     let row = &carried.row;
     assert_eq!(row.outcome, Outcome::Completed, "{what}");
     let computed = expected(

@@ -195,16 +195,20 @@ impl QuicPair {
     pub(crate) fn finish(self, outcome: Outcome) -> EndedConnection {
         let Ends {
             client,
+            server,
             times,
             observer,
             waits,
             ..
         } = &self.ends;
+        let mut keys = client.end.key_log();
+        // A client that never got a whole ServerHello has none of the handshake.
+        keys.complete(&server.end.key_log());
         EndedConnection {
             outcome,
             times: *times,
             waited: waits.total(),
-            keys: client.end.key_log(),
+            keys,
             transport: self.ends.stats(),
             dns: Dns::default(),
             seen: Seen::Datagrams(observer.clone()),
