@@ -4,12 +4,14 @@
 //! is in CRYPTO frames is put in order, and read as the messages of records are: so an [`Observation`] means the same
 //! over both transports. 0-RTT and 1-RTT packets are opened where [all](read_all) is asked for, and counted otherwise.
 
+mod credit;
 mod frame;
 
 use std::collections::BTreeMap;
 
 use lastbyte_sizes::framing;
 
+pub use self::credit::Credit;
 pub use self::frame::{Frame, Layer};
 use super::cursor::Cursor;
 use super::{CAPACITY, Observation, Side};

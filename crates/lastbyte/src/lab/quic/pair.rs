@@ -563,9 +563,9 @@ impl Ends {
                 probes: number(stats.probes),
                 blocked_by_window: stats.blocked_by_window,
                 blocked_by_pacer: stats.blocked_by_pacer,
-                unvalidated_bytes: is_server.then(|| number(credit.sent)),
-                credited_bytes: is_server.then(|| number(credit.received)),
-                blocked_by_credit: is_server.then_some(credit.blocked),
+                unvalidated_bytes: is_server.then(|| number(credit.sent())),
+                credited_bytes: is_server.then(|| number(credit.received())),
+                blocked_by_credit: is_server.then_some(credit.blocked()),
             })
         };
         TransportStats::Quic {

@@ -19,10 +19,22 @@ pub enum Frame {
         /// The delay as it is written: in units of the sender's own, 8 µs unless it has said otherwise.
         delay: u64,
     },
-    /// RESET_STREAM of this stream.
-    ResetStream(u64),
-    /// STOP_SENDING of this stream.
-    StopSending(u64),
+    /// RESET_STREAM.
+    ResetStream {
+        /// Which stream.
+        id: u64,
+        /// The application's error.
+        code: u64,
+        /// How long the stream is, in bytes.
+        size: u64,
+    },
+    /// STOP_SENDING.
+    StopSending {
+        /// Which stream.
+        id: u64,
+        /// The application's error.
+        code: u64,
+    },
     /// CRYPTO: some of the handshake's messages, of one level.
     Crypto {
         /// Where they begin among all of that level.
@@ -141,17 +153,15 @@ fn frame<'a>(cursor: &mut Cursor<'a>) -> Option<(Frame, &'a [u8])> {
         }
         0x01 => Frame::Ping,
         0x02 | 0x03 => ack(cursor, kind == 0x03)?,
-        0x04 => {
-            let id = varint(cursor)?;
-            let _code = varint(cursor)?;
-            let _size = varint(cursor)?;
-            Frame::ResetStream(id)
-        }
-        0x05 => {
-            let id = varint(cursor)?;
-            let _code = varint(cursor)?;
-            Frame::StopSending(id)
-        }
+        0x04 => Frame::ResetStream {
+            id: varint(cursor)?,
+            code: varint(cursor)?,
+            size: varint(cursor)?,
+        },
+        0x05 => Frame::StopSending {
+            id: varint(cursor)?,
+            code: varint(cursor)?,
+        },
         0x06 => {
             let offset = varint(cursor)?;
             data = vector(cursor)?;
