@@ -1,24 +1,27 @@
 //! `lastbyte show`.
 
+mod qlog;
+mod quic;
+
 use std::collections::HashSet;
 use std::fs;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use lastbyte_capture::{Capture, Connection, Taken, connections, read};
+use lastbyte_capture::{Capture, Connection, Flow, Taken, connections, flows, read};
 use lastbyte_exchange::Transfer;
-use lastbyte_link::counted;
+use lastbyte_link::{Time, counted};
 use lastbyte_sizes::framing::{PROTECTION, RECORD_HEADER};
 use lastbyte_tls::KeyLog;
 use lastbyte_tls::observer::{MessageType, Observer, Side};
 
+use self::quic::ReadFlow;
 use super::draft::write_drawing;
 use super::{Failure, print, print_json, screen};
 use lastbyte::lab::{capture_name, captured_sample, observed_exchange};
 use lastbyte::report::inside::{
-    Attempt, Conditions, Extent, FINISHED, Inside, Last, Listed, Messages, Next, Span, json, list,
-    svg, text,
+    Attempt, Conditions, Extent, FINISHED, Inside, Last, Listed, Messages, Next, Seen, Span, list,
 };
 use lastbyte::report::study::{Findings, closest};
 use lastbyte::results::{Exchange, expected};
@@ -37,6 +40,9 @@ pub(super) struct Show {
     /// Draw it into this file besides
     #[arg(long, value_name = "FILE.svg")]
     svg: Option<PathBuf>,
+    /// Write connections over QUIC into this folder as qlog besides, a file for each end
+    #[arg(long, value_name = "FOLDER")]
+    qlog: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -47,25 +53,82 @@ enum Format {
 
 impl Show {
     pub(super) fn run(self) -> Result<(), Failure> {
-        let inside = match self.captures.as_slice() {
+        let found = match self.captures.as_slice() {
             [path, index] if is_index(index) => one(path, index)?,
-            paths => {
-                let found = files(paths)?;
-                let (listed, slowest) = all(&found)?;
-                if let (Format::Text, true) = (self.format, listed.len() > 1) {
-                    print(&(list(&listed, screen()) + "\n"))?;
-                }
-                slowest
-            }
+            paths => all(&files(paths)?, self.qlog.as_deref())?,
         };
+        if let Some(folder) = &self.qlog {
+            if found.flows.is_empty() {
+                return Err(Failure::Usage(
+                    "--qlog is of connections over QUIC, and there is none: leave it out"
+                        .to_owned(),
+                ));
+            }
+            qlog::write_all(folder, &found.flows)?;
+        }
         if let Some(path) = &self.svg {
-            write_drawing(path, &svg(&inside))?;
+            write_drawing(path, &found.shown.svg())?;
         }
         match self.format {
-            Format::Text => print(&text(&inside, screen())),
-            Format::Json => print_json(&json(&inside)),
+            Format::Text => {
+                if found.listed.len() > 1 {
+                    print(&(list(&found.listed, screen()) + "\n"))?;
+                }
+                print(&found.shown.text(screen()))
+            }
+            Format::Json => print_json(&found.shown.json()),
         }
     }
+}
+
+/// What was asked for of captures.
+struct Found {
+    /// The connection that is drawn.
+    shown: Seen,
+    /// All of them.
+    listed: Vec<Listed>,
+    /// Those over QUIC, each with its name in files; none unless somebody wants them.
+    flows: Vec<(String, ReadFlow)>,
+}
+
+/// A connection of a capture before it is read.
+enum Taped {
+    Tcp(Connection),
+    Quic(Flow),
+}
+
+impl Taped {
+    fn begin(&self) -> Time {
+        match self {
+            Taped::Tcp(connection) => connection.begin,
+            Taped::Quic(flow) => flow.begin,
+        }
+    }
+
+    fn see(self, capture: &Capture) -> (Seen, Option<ReadFlow>) {
+        match self {
+            Taped::Tcp(connection) => (Seen::Tcp(Box::new(inside(capture, connection))), None),
+            Taped::Quic(flow) => {
+                let read = ReadFlow::new(capture, flow);
+                (Seen::Quic(Box::new(read.inside(capture))), Some(read))
+            }
+        }
+    }
+}
+
+/// The connections of a capture, over whatever transport, in the order in which they begin.
+fn taped(capture: &Capture) -> Vec<Taped> {
+    let tcp = connections(&capture.packets).into_iter().map(Taped::Tcp);
+    let quic = flows(&capture.packets).into_iter().map(Taped::Quic);
+    let mut all: Vec<Taped> = tcp.chain(quic).collect();
+    all.sort_by_key(Taped::begin);
+    all
+}
+
+/// What files of a connection are called.
+fn stem(path: &Path, index: usize) -> String {
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    format!("{stem}-connection-{index}")
 }
 
 /// Whether it is the number of a connection, and no file.
@@ -103,13 +166,17 @@ fn files(named: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
 }
 
 /// All connections of these files, and the slowest of them; the first one where none has a time.
-fn all(files: &[PathBuf]) -> Result<(Vec<Listed>, Inside), Failure> {
+fn all(files: &[PathBuf], qlog: Option<&Path>) -> Result<Found, Failure> {
     let mut listed: Vec<Listed> = Vec::new();
-    let mut slowest: Option<Inside> = None;
+    let mut slowest: Option<Seen> = None;
+    let mut flows = Vec::new();
     for path in files {
         let capture = opened(path)?;
-        for (index, connection) in connections(&capture.packets).into_iter().enumerate() {
-            let found = inside(&capture, connection);
+        for (index, connection) in taped(&capture).into_iter().enumerate() {
+            let (found, read) = connection.see(&capture);
+            if qlog.is_some() {
+                flows.extend(read.map(|read| (stem(path, index), read)));
+            }
             let is_slower = slowest
                 .as_ref()
                 .is_none_or(|slowest| found.slowness() > slowest.slowness());
@@ -119,7 +186,7 @@ fn all(files: &[PathBuf]) -> Result<(Vec<Listed>, Inside), Failure> {
             }
         }
     }
-    let slowest = slowest.ok_or_else(|| {
+    let shown = slowest.ok_or_else(|| {
         let names = files.iter().map(|path| format!("\"{}\"", path.display()));
         let names: Vec<String> = names.collect();
         let have = if names.len() == 1 { "has" } else { "have" };
@@ -128,18 +195,23 @@ fn all(files: &[PathBuf]) -> Result<(Vec<Listed>, Inside), Failure> {
             names.join(", ")
         ))
     })?;
-    Ok((listed, slowest))
+    Ok(Found {
+        shown,
+        listed,
+        flows,
+    })
 }
 
 /// A connection by its number.
-fn one(path: &Path, index: &Path) -> Result<Inside, Failure> {
+fn one(path: &Path, index: &Path) -> Result<Found, Failure> {
     let capture = opened(path)?;
-    let connections = connections(&capture.packets);
+    let mut connections = taped(&capture);
+    let count = connections.len();
     let number = index.to_str().and_then(|digits| digits.parse().ok());
-    let connection = number.and_then(|number: usize| connections.get(number));
-    let Some(connection) = connection else {
+    let number = number.filter(|number| *number < count);
+    let Some(number) = number else {
         let path = super::shown(path);
-        return Err(Failure::Usage(match connections.len() {
+        return Err(Failure::Usage(match count {
             0 => format!("\"{path}\" has no connection that begins in it"),
             1 => format!("\"{path}\" has one connection: leave the index out, or write 0"),
             all => format!(
@@ -148,7 +220,14 @@ fn one(path: &Path, index: &Path) -> Result<Inside, Failure> {
             ),
         }));
     };
-    Ok(inside(&capture, connection.clone()))
+    let (shown, read) = connections.swap_remove(number).see(&capture);
+    Ok(Found {
+        shown,
+        listed: Vec::new(),
+        flows: (read.into_iter())
+            .map(|read| (stem(path, number), read))
+            .collect(),
+    })
 }
 
 /// A capture, and on the side what of its packets is not in it.
@@ -186,7 +265,7 @@ pub(super) fn open(path: &Path) -> Result<Capture, Failure> {
 
 /// Of each arm, the slowest connection whose packets are in this folder: in the cell that a page looks closest at, else
 /// in the first one of which there are any.
-pub(super) fn closest_of(findings: &Findings, folder: &Path) -> Result<Vec<Inside>, Failure> {
+pub(super) fn closest_of(findings: &Findings, folder: &Path) -> Result<Vec<Seen>, Failure> {
     let study = &findings.study;
     let measures = study.measures.iter().enumerate();
     let places = measures.flat_map(|(measure, described)| {
@@ -219,14 +298,14 @@ pub(super) fn closest_of(findings: &Findings, folder: &Path) -> Result<Vec<Insid
     Ok(Vec::new())
 }
 
-fn slowest(path: &Path) -> Result<Option<Inside>, Failure> {
+fn slowest(path: &Path) -> Result<Option<Seen>, Failure> {
     let capture = open(path)?;
-    let all = connections(&capture.packets).into_iter();
-    let all = all.map(|connection| inside(&capture, connection));
-    let all = all.filter_map(|inside| Some((inside.slowness()?, inside)));
+    let all = taped(&capture).into_iter();
+    let all = all.map(|connection| connection.see(&capture).0);
+    let all = all.filter_map(|seen| Some((seen.slowness()?, seen)));
     Ok(all
         .max_by_key(|(slowness, _)| *slowness)
-        .map(|(_, inside)| inside))
+        .map(|(_, seen)| seen))
 }
 
 fn tell(path: &Path, what: &str) {
@@ -234,7 +313,7 @@ fn tell(path: &Path, what: &str) {
 }
 
 /// A connection with what its TLS and its file say of it.
-pub(super) fn inside(capture: &Capture, connection: Connection) -> Inside {
+fn inside(capture: &Capture, connection: Connection) -> Inside {
     let mut observer = Observer::default();
     for (sender, bytes) in connection.turns() {
         observer.sent(sender, &bytes);

@@ -5,13 +5,15 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use lastbyte::report::inside::quic::SCHEMA;
 use lastbyte_capture::{Fate, Flow, flows, read};
 use lastbyte_link::Side;
 use lastbyte_tls::KeyLog;
 use lastbyte_tls::observer::quic::{Packet, PacketKind, read_all};
+use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::common::{Row, at, need_live_engine, need_root, read_rows, run};
+use crate::common::{Ended, Row, assert_fits, at, need_live_engine, need_root, read_rows, run};
 
 const ARMS: &str = "--baseline X25519MLKEM768/ml-dsa-65/transport=quic \
     --against X25519MLKEM768/ml-dsa-65/transport=quic/resume=0rtt \
@@ -302,4 +304,161 @@ fn a_capture_of_the_model_says_what_was_lost_and_its_key_log_has_all_secrets() {
         assert_eq!(count(label), 30, "{label}");
     }
     assert_eq!(count("CLIENT_EARLY_TRAFFIC_SECRET "), 6);
+}
+
+/// The records of a file of qlog, the header first.
+fn records(path: &Path) -> Vec<Value> {
+    let text = fs::read_to_string(path).unwrap();
+    let records = text.split('\u{1e}').skip(1);
+    records
+        .map(|record| {
+            assert!(record.ends_with('\n'));
+            serde_json::from_str(record).unwrap()
+        })
+        .collect()
+}
+
+/// Another reader's types are in scripts/check-qlog.
+#[test]
+fn qlog_has_the_packets_and_the_credit_of_each_end() {
+    let question = format!("{ARMS} --seed 3 --rtt 50ms --loss 2% --data 20KiB --connections 4");
+    let measured = Measured::of(&question, &["--capture", "4"]);
+    let folder = at(&measured.folder, "qlog");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_lastbyte"));
+    command.arg("show").arg(at(&measured.folder, "captures"));
+    let ended = run(command.arg("--qlog").arg(&folder));
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    assert!(ended.stdout.contains("20 connections"), "{}", ended.stdout);
+    let mut rows = measured.rows.iter();
+    for path in measured.captures() {
+        let stem = path.file_stem().unwrap().to_str().unwrap().to_owned();
+        for (index, flow) in capture(&path).0.iter().enumerate() {
+            let row = rows.next().unwrap();
+            for (side, name) in [(Side::Client, "client"), (Side::Server, "server")] {
+                let file = folder.join(format!("{stem}-connection-{index}-{name}.sqlog"));
+                let records = records(&file);
+                assert_eq!(records[0]["trace"]["vantage_point"]["type"], name);
+                let events = &records[1..];
+                let times: Vec<f64> = (events.iter())
+                    .map(|event| event["time"].as_f64().unwrap())
+                    .collect();
+                assert!(times.is_sorted(), "{file:?}");
+                let bytes = |what: &str| -> u64 {
+                    let own = events.iter().filter(|event| event["name"] == what);
+                    own.map(|event| event["data"]["raw"]["length"].as_u64().unwrap())
+                        .sum()
+                };
+                let column = format!("{name}_udp_bytes");
+                assert_eq!(bytes("quic:packet_sent"), row.number(&column), "{file:?}");
+                let came = flow.datagrams.iter();
+                let came = came.filter(|one| one.sender != side && one.arrived.is_some());
+                let came: usize = came.map(|one| one.payload.len()).sum();
+                assert_eq!(bytes("quic:packet_received"), came as u64, "{file:?}");
+                // From "blocked" to "unblocked", as the row says.
+                let blocked = events
+                    .iter()
+                    .filter(|event| event["name"] == "quic:connection_data_blocked_updated");
+                let blocked: f64 = (blocked)
+                    .map(|event| match event["data"]["new"].as_str() {
+                        Some("blocked") => -event["time"].as_f64().unwrap(),
+                        _ => event["time"].as_f64().unwrap(),
+                    })
+                    .sum();
+                let told = match side {
+                    Side::Client => 0.0,
+                    Side::Server => row.number("blocked_by_credit_ns") as f64 / 1e6,
+                };
+                assert!((blocked - told).abs() < 1e-5, "{file:?}: {blocked}, {told}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_shown_of_a_connection_is_its_row() {
+    let question = format!("{ARMS} --seed 3 --rtt 50ms --loss 2% --data 20KiB --connections 4");
+    let measured = Measured::of(&question, &["--capture", "4"]);
+    let mut rows = measured.rows.iter();
+    for path in measured.captures() {
+        for index in ["0", "1", "2", "3"] {
+            let row = rows.next().unwrap();
+            let mut command = Command::new(env!("CARGO_BIN_EXE_lastbyte"));
+            command.args(["show", "--format", "json"]).arg(&path);
+            let ended = run(command.arg(index));
+            assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+            let document: Value = serde_json::from_str(&ended.stdout).unwrap();
+            assert_fits(&document, SCHEMA);
+            for (member, column) in [("handshake_ms", "handshake_ns"), ("end_ms", "ttlb_ns")] {
+                let shown = document[member].as_f64().map(|time| (time * 1e6).round());
+                let told = (!row.text(column).is_empty()).then(|| row.number(column) as f64);
+                assert_eq!(shown, told, "{path:?} {index} {member}");
+            }
+            let credit = &document["credit"];
+            let sent = row.number("unvalidated_bytes");
+            assert_eq!(credit["unvalidated_bytes"].as_u64(), Some(sent));
+            let received = credit["received"].as_array().unwrap().last();
+            let received = received.map_or(0, |step| step["bytes"].as_u64().unwrap());
+            assert_eq!(received, row.number("credited_bytes"));
+        }
+    }
+}
+
+#[test]
+fn qlog_that_can_not_be_written_is_one_line_and_loses_nothing() {
+    need_root();
+    let arm = "--baseline x25519/ecdsa-p256/transport=quic --data 20KiB";
+    let measured = Measured::of(&format!("{arm} --connections 8"), &["--capture", "8"]);
+    let [capture] = &measured.captures()[..] else {
+        panic!("one was made");
+    };
+    let show = |folder: &Path| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_lastbyte"));
+        run(command.arg("show").arg(capture).arg("--qlog").arg(folder))
+    };
+    let is_line = |ended: &Ended, path: &str| {
+        assert_eq!(ended.code, Some(2), "{ended:?}");
+        let line = format!("lastbyte: can't write \"{path}");
+        assert!(ended.stderr.starts_with(&line), "{}", ended.stderr);
+        assert_eq!(ended.stderr.lines().count(), 1, "{}", ended.stderr);
+        assert_eq!(ended.stdout, "");
+    };
+    // A file is no folder, and a folder can't be below it.
+    is_line(&show(capture), capture.to_str().unwrap());
+    is_line(&show(&capture.join("below")), capture.to_str().unwrap());
+    // A full disk: what was there before stays, and no file is half of one.
+    let full = at(&measured.folder, "full");
+    fs::create_dir(&full).unwrap();
+    let script = "mount -t tmpfs -o size=40k tmpfs \"$2\" && echo kept > \"$2\"/kept && \
+        { \"$1\" show \"$3\" --qlog \"$2\"; code=$?; cat \"$2\"/kept; \
+        for file in \"$2\"/*.sqlog; do tail -c 1 \"$file\" | od -An -c; done; exit $code; }";
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "sh", "-c", script, "sh"]);
+    command.arg(env!("CARGO_BIN_EXE_lastbyte")).arg(&full);
+    let ended = run(command.arg(capture));
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+    assert!(
+        ended.stderr.contains("No space left on device"),
+        "{ended:?}"
+    );
+    assert_eq!(ended.stderr.lines().count(), 1, "{ended:?}");
+    let mut lines = ended.stdout.lines();
+    assert_eq!(lines.next(), Some("kept"));
+    let rest: BTreeSet<&str> = lines.map(str::trim).collect();
+    assert_eq!(rest, BTreeSet::from(["\\n"]));
+}
+
+#[test]
+fn captures_of_tcp_have_no_qlog() {
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus");
+    let capture = corpus.join("capture-without-secrets/capture.pcapng");
+    let folder = TempDir::new().unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_lastbyte"));
+    command.arg("show").arg(capture);
+    let ended = run(command.arg("--qlog").arg(at(&folder, "qlog")));
+    assert_eq!(ended.code, Some(2));
+    assert_eq!(
+        ended.stderr,
+        "lastbyte: --qlog is of connections over QUIC, and there is none: leave it out\n"
+    );
+    assert!(!at(&folder, "qlog").exists());
 }

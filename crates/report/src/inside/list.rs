@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use lastbyte_link::{Side, counted, shell_word};
+use lastbyte_link::{counted, shell_word};
 
-use super::Inside;
+use super::Seen;
 use crate::Screen;
 use lastbyte_results::number::milliseconds;
 
@@ -26,16 +26,14 @@ pub struct Listed {
 impl Listed {
     /// That of a connection in a file.
     #[must_use]
-    pub fn new(file: &str, index: usize, inside: &Inside) -> Listed {
-        let connection = &inside.connection;
-        let [client, server] =
-            [Side::Client, Side::Server].map(|side| connection.retransmissions(side));
+    pub fn new(file: &str, index: usize, seen: &Seen) -> Listed {
+        let [lost, again] = seen.troubles();
         Listed {
             file: file.to_owned(),
             index,
-            slowness: inside.slowness(),
-            lost: connection.losses().len(),
-            again: client + server,
+            slowness: seen.slowness(),
+            lost,
+            again,
         }
     }
 

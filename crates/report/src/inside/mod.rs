@@ -3,6 +3,8 @@
 mod drawing;
 mod json;
 mod list;
+pub mod quic;
+mod seen;
 mod story;
 mod text;
 
@@ -12,10 +14,10 @@ use lastbyte_capture::{Connection, Flag, Transmission};
 use lastbyte_flights::Reason;
 use lastbyte_link::Side;
 
-pub(super) use drawing::for_page;
 pub use drawing::svg;
 pub use json::{SCHEMA, json};
 pub use list::{Listed, list};
+pub use seen::Seen;
 pub use story::story;
 pub use text::text;
 

@@ -112,7 +112,7 @@ fn line(inside: &Inside, row: &Row<'_>, arrow: usize) -> String {
 }
 
 /// `--- 10 packets, 14480 B: ServerHello to Certificate --->`
-fn drawn(sender: Side, label: &str, is_lost: bool, arrow: usize) -> String {
+pub(super) fn drawn(sender: Side, label: &str, is_lost: bool, arrow: usize) -> String {
     let room = arrow.saturating_sub(8);
     let label: String = if label.chars().count() > room {
         label

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use thiserror::Error;
 
-use crate::inside::Inside;
+use crate::inside;
 use crate::waterfall::Loaded;
 use lastbyte_explain::search::Searched;
 use lastbyte_results::validate::arithmetic;
@@ -63,7 +63,7 @@ pub struct Findings {
     /// What its searches have measured.
     pub searched: Vec<Searched>,
     /// A connection of each arm in one cell, if packets were kept.
-    pub inside: Vec<Inside>,
+    pub inside: Vec<inside::Seen>,
     /// A load of each arm's page in one cell, if loads were kept.
     pub loads: Vec<Loaded>,
     /// Every connection's times.
