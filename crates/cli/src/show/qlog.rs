@@ -251,9 +251,12 @@ fn packet_event(packet: &Packet) -> Value {
 
 fn frame(frame: &Frame) -> Value {
     let raw = |length: u64| json!({ "payload_length": length });
-    let stream_type = |is_bidirectional: bool| match is_bidirectional {
-        true => "bidirectional",
-        false => "unidirectional",
+    let stream_type = |is_bidirectional: bool| {
+        if is_bidirectional {
+            "bidirectional"
+        } else {
+            "unidirectional"
+        }
     };
     match frame {
         Frame::Padding(bytes) => json!({ "frame_type": "padding", "raw": { "length": bytes } }),

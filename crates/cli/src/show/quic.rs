@@ -222,7 +222,7 @@ impl ReadFlow {
         let mut there: std::collections::BTreeMap<u64, Vec<Range<u64>>> = Default::default();
         for (at, id, range) in arrived {
             there.entry(id).or_default().push(range);
-            let bytes: u64 = there.values_mut().map(|ranges| covered(ranges)).sum();
+            let bytes: u64 = there.values_mut().map(covered).sum();
             if bytes >= all {
                 return Some(at);
             }

@@ -27,6 +27,8 @@ pub(super) struct Tap {
 impl Tap {
     /// The most that it keeps, in bytes.
     const MOST: usize = 64 << 20;
+    /// Bytes that notes have of a packet besides its own, at most.
+    const BESIDES: usize = 64;
     /// Between the end of a connection and the next one.
     const PAUSE: Duration = Duration::from_secs(1);
 
@@ -87,8 +89,7 @@ impl Tap {
             self.unseen += 1;
             return;
         }
-        const BESIDES: usize = 64;
-        self.notes.resize(length + packet.len() + BESIDES, 0);
+        self.notes.resize(length + packet.len() + Self::BESIDES, 0);
         let original = packet.len() as u32;
         let notes = &mut self.notes;
         let noted = encode(notes, length, at, point, fate, packet, original);

@@ -218,9 +218,10 @@ impl Row<'_> {
         };
         let begin = first.what.split(" to ").next().unwrap_or_default();
         let end = last.what.rsplit(" to ").next().unwrap_or_default();
-        let what = match begin == end {
-            true => begin.to_owned(),
-            false => format!("{begin} to {end}"),
+        let what = if begin == end {
+            begin.to_owned()
+        } else {
+            format!("{begin} to {end}")
         };
         let mut label = match self.datagrams.len() {
             1 => format!("{what}, {} B", self.bytes()),
