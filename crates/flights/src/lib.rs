@@ -80,7 +80,8 @@ mod timeline;
 pub use edges::{Around, around, largest};
 pub use tcp::{Flight, Packet, PacketKind};
 pub use timeline::{
-    Buffers, Compute, Growth, Limit, Path, QuicPath, Reason, Timeline, timeline, trace, transfer,
+    Buffers, Compute, Growth, Limit, Path, QuicCongestion, QuicPath, Reason, Timeline, timeline,
+    trace, transfer,
 };
 
 /// How many segments of at most `mss` bytes hold `bytes`.

@@ -26,11 +26,11 @@ use std::time::Duration;
 
 use lastbyte_exchange::{AddressValidation, Exchange, HandshakeFlight};
 use lastbyte_link::Side::{self, Client, Server};
-use lastbyte_link::{Fate, PacketKey, Pipe, Seed, Time};
+use lastbyte_link::{Direction, Fate, PacketKey, Pipe, Seed, Time};
 use lastbyte_sizes::Message;
 use lastbyte_sizes::quic::UNCREDITED;
 
-use crate::{Flight, Limit, Path, Reason, Timeline, flights_needed};
+use crate::{Flight, Limit, Path, QuicCongestion, Reason, Timeline, flights_needed};
 
 /// What ends each packet.
 const TAG: usize = 16;
@@ -764,6 +764,43 @@ fn capacity(size: u64, window: u64, rtt: Duration) -> u64 {
     burst.clamp(10 * size, 256 * size)
 }
 
+/// Why arithmetic does not follow the handshake of a connection over QUIC, if it does not.
+#[must_use]
+pub fn unfollowed(exchange: &Exchange, path: &Path) -> Option<Reason> {
+    unfollowed_walk(exchange, &walk(Messages::of(exchange), path), path)
+}
+
+fn unfollowed_walk(exchange: &Exchange, walked: &Walk, path: &Path) -> Option<Reason> {
+    let messages = Messages::of(exchange);
+    let token = messages.token;
+    let hello = initials(messages.client_hello, path.quic.client_datagram, token);
+    let by = |side| {
+        walked
+            .datagrams
+            .iter()
+            .filter(move |sent| sent.sender == side)
+    };
+    let overflows = |side, pipe: &Direction| by(side).count() > pipe.queue as usize;
+    let is_asked_again = exchange.bytes(Message::HelloRetryRequest) > 0;
+    match path.quic.congestion {
+        QuicCongestion::Bbr => Some(Reason::Bbr),
+        QuicCongestion::ByLoss
+            if overflows(Client, &path.link.forward) || overflows(Server, &path.link.backward) =>
+        {
+            Some(Reason::QueueOverflow)
+        }
+        // quinn sends while less than all of it is under way.
+        QuicCongestion::ByLoss if path.client_initcwnd as usize <= hello => {
+            Some(Reason::ClientWindow)
+        }
+        // Timers that are as short as a round trip have ends send again what is under way.
+        QuicCongestion::ByLoss if is_asked_again || path.quic.initial_rtt <= path.link.rtt() => {
+            Some(Reason::Paced)
+        }
+        QuicCongestion::ByLoss => None,
+    }
+}
+
 /// When what happens on a connection over QUIC: as [`timeline`](crate::timeline) of one over TCP.
 #[must_use]
 pub fn timeline(exchange: &Exchange, path: &Path) -> Timeline {
@@ -808,11 +845,8 @@ pub fn timeline(exchange: &Exchange, path: &Path) -> Timeline {
         _ => answer + besides + compute.response + more + (path.link.rtt() + think) * rounds,
     };
     let is_short = of_request <= 1 && of_response <= 1 && rounds == 0;
-    let has_retry = exchange.handshake.messages.get(Message::HelloRetryRequest);
-    // Timers that are as short as a round trip have ends send again what is under way.
-    let is_hasty = path.quic.initial_rtt <= path.link.rtt();
-    let until = match has_retry {
-        _ if is_hasty => Some(Duration::ZERO),
+    let unfollowed = unfollowed_walk(exchange, &walked, path);
+    let until = match unfollowed {
         Some(_) => Some(Duration::ZERO),
         None if early.is_some() && (of_request > 1 || request > 0) => Some(Duration::ZERO),
         None if is_short => None,
@@ -840,7 +874,7 @@ pub fn timeline(exchange: &Exchange, path: &Path) -> Timeline {
         flights,
         limit: until.map(|until| Limit {
             until,
-            reason: Reason::Paced,
+            reason: unfollowed.unwrap_or(Reason::Paced),
         }),
     }
 }

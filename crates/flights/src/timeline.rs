@@ -82,6 +82,18 @@ pub struct QuicPath {
     pub server_datagram: usize,
     /// The round-trip time that an end begins with.
     pub initial_rtt: Duration,
+    /// What moves both ends' windows.
+    pub congestion: QuicCongestion,
+}
+
+/// What moves a congestion window of QUIC.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum QuicCongestion {
+    /// What is lost and what is acknowledged: CUBIC, NewReno.
+    #[default]
+    ByLoss,
+    /// Measured rates: quinn's BBR, whose window and pacer are others.
+    Bbr,
 }
 
 impl Default for QuicPath {
@@ -91,6 +103,7 @@ impl Default for QuicPath {
             client_datagram: 1200,
             server_datagram: 1200,
             initial_rtt: Duration::from_millis(333),
+            congestion: QuicCongestion::default(),
         }
     }
 }
@@ -189,7 +202,7 @@ pub enum Reason {
     /// Acknowledgements come one closely behind the other for half of a round trip, or later than
     /// they did, and so CUBIC ends slow start before the window covers the path (`hystart_update`).
     SlowStartEnd,
-    /// A flight has more segments than the link's queue holds.
+    /// A flight has more packets than the link's queue holds.
     QueueOverflow,
     /// A flight has more segments than the receive buffer holds, and they come too fast for each to
     /// be read before the next: how wide the window is then depends on how many are read at once.
@@ -199,11 +212,15 @@ pub enum Reason {
     /// QUIC's pacer and window make of a longer transfer, a rate limit or a second ClientHello what arithmetic does not
     /// follow.
     Paced,
+    /// A ClientHello over QUIC has as many datagrams as the client's window, and the last of them waits.
+    ClientWindow,
+    /// The window and the pacer of QUIC's ends are those of BBR.
+    Bbr,
 }
 
 impl Reason {
     /// All of them.
-    pub const ALL: [Reason; 7] = [
+    pub const ALL: [Reason; 9] = [
         Reason::SynAgain,
         Reason::LossProbe,
         Reason::SlowStartEnd,
@@ -211,6 +228,8 @@ impl Reason {
         Reason::ReadTogether,
         Reason::SmallBuffer,
         Reason::Paced,
+        Reason::ClientWindow,
+        Reason::Bbr,
     ];
 
     /// Whether packets are sent again for it.
@@ -218,9 +237,12 @@ impl Reason {
     pub fn sends_again(self) -> bool {
         match self {
             Reason::SynAgain | Reason::LossProbe | Reason::QueueOverflow => true,
-            Reason::SlowStartEnd | Reason::ReadTogether | Reason::SmallBuffer | Reason::Paced => {
-                false
-            }
+            Reason::SlowStartEnd
+            | Reason::ReadTogether
+            | Reason::SmallBuffer
+            | Reason::Paced
+            | Reason::ClientWindow
+            | Reason::Bbr => false,
         }
     }
 
@@ -235,6 +257,8 @@ impl Reason {
             Reason::ReadTogether => "read-together",
             Reason::SmallBuffer => "small-buffer",
             Reason::Paced => "paced",
+            Reason::ClientWindow => "client-window",
+            Reason::Bbr => "bbr",
         }
     }
 }
@@ -250,13 +274,19 @@ impl fmt::Display for Reason {
                 "CUBIC ends slow start before the window covers the path, as acknowledgements come late or close behind each other (HyStart)"
             }
             Reason::QueueOverflow => {
-                "a flight has more segments than the link's queue holds, so some may be lost"
+                "a flight has more packets than the link's queue holds, so some may be lost"
             }
             Reason::ReadTogether => {
                 "the link is so fast that segments are read many at once, and the receive buffer's window depends on how many"
             }
             Reason::Paced => {
                 "QUIC's pacer and window make of a longer transfer, or of a rate limit, what arithmetic does not follow"
+            }
+            Reason::ClientWindow => {
+                "the client's initial window does not hold all datagrams of its ClientHello, which arithmetic does not follow"
+            }
+            Reason::Bbr => {
+                "the window and the pacer of quinn's BBR are others than those that arithmetic follows"
             }
             Reason::SmallBuffer => {
                 "the client has received more than five times what it set its receive buffer to, whose window moves otherwise by then"

@@ -7,7 +7,7 @@ use lastbyte_exchange::{
     Transport, Unit, Writes as KnownWrites,
 };
 use lastbyte_flights::{
-    Compute, Flight, Limit, Path, QuicPath, Reason, Timeline, quic, timeline, trace,
+    Compute, Flight, Limit, Path, QuicCongestion, QuicPath, Reason, Timeline, quic, timeline, trace,
 };
 
 use lastbyte_sizes::{Message, framing};
@@ -54,23 +54,9 @@ pub fn quic_flights(exchange: &Exchange, cell: &Cell) -> Vec<quic::ServerFlight>
     quic::walk(quic::Messages::of(exchange), &path).server_flights(&path)
 }
 
-/// Whether arithmetic has a handshake over QUIC in this cell: not quinn's BBR, whose window and pacer are others, and no
-/// queue or window that holds a flight back.
-pub(crate) fn is_followed_over_quic(wire: &Exchange, cell: &Cell) -> bool {
-    let datagrams = |bytes: u32, size: u16| bytes.div_ceil(size.into());
-    // With an acknowledgement before it, and one that is not full.
-    let server = datagrams(
-        wire.sent(HandshakeFlight::Server),
-        cell.quic.server_datagram,
-    ) + 2;
-    let client = datagrams(
-        wire.sent(HandshakeFlight::ClientHello),
-        cell.quic.client_datagram,
-    );
-    cell.congestion != Congestion::Bbr
-        && cell.link.backward.queue >= server
-        && cell.link.forward.queue >= client
-        && cell.client_initcwnd > client
+/// Whether arithmetic has a handshake over QUIC in this cell.
+pub(crate) fn is_followed_over_quic(exchange: &Exchange, cell: &Cell) -> bool {
+    quic::unfollowed(exchange, &path(cell, Compute::default())).is_none()
 }
 
 /// The same of a connection after one that failed.
@@ -203,6 +189,10 @@ fn path(cell: &Cell, compute: Compute) -> Path {
             client_datagram: cell.quic.client_datagram.into(),
             server_datagram: cell.quic.server_datagram.into(),
             initial_rtt: cell.quic.initial_rtt,
+            congestion: match cell.congestion {
+                Congestion::Bbr => QuicCongestion::Bbr,
+                Congestion::Cubic | Congestion::Reno => QuicCongestion::ByLoss,
+            },
         },
         ..Path::default()
     }

@@ -11,7 +11,6 @@ use std::time::Duration;
 use lastbyte_flights::quic::{Hold, ServerFlight};
 use lastbyte_flights::{flights_needed, segments};
 use lastbyte_link::Bytes;
-use lastbyte_sizes::Message;
 
 use super::expected::{is_followed_over_quic, linux_buffers_matter, quic_flights, sent_again};
 use super::failures::failures;
@@ -473,8 +472,7 @@ impl ServerFlights {
     /// By arithmetic, as long as it follows the handshake.
     fn over_quic(row: &Row, cell: &Cell) -> Option<ServerFlights> {
         let exchange = &row.exchange;
-        let is_retried = exchange.bytes(Message::HelloRetryRequest) > 0;
-        if is_retried || !is_followed_over_quic(exchange, cell) {
+        if !is_followed_over_quic(exchange, cell) {
             return None;
         }
         let flights = quic_flights(exchange, cell);

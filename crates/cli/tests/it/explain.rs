@@ -156,7 +156,7 @@ fn a_queue_that_overflows_is_told() {
     assert!(
         ended
             .stdout
-            .contains("more segments than the link's queue holds"),
+            .contains("more packets than the link's queue holds"),
         "{}",
         ended.stdout
     );

@@ -9,7 +9,6 @@ use lastbyte_flights::{Compute, Timeline};
 use lastbyte_link::Bytes;
 
 use super::Connections;
-use crate::expected::is_followed_over_quic;
 use crate::{
     CpuCosts, Dataset, Exchange, FolderError, Metric, Outcome, Row, Sample, Saved, SavedError,
     Validity, expected,
@@ -372,9 +371,6 @@ impl SampleTimes {
         if self.key.has_chance() || crosses || computes || fails || !is_walked {
             return None;
         }
-        if wire.transport.quic().is_some() && !is_followed_over_quic(wire, cell) {
-            return None;
-        }
         let compute = self.cpu_costs.map_or_else(Compute::default, |costs| {
             costs.compute(cell, self.record_size)
         });
@@ -389,6 +385,10 @@ impl SampleTimes {
         } = timeline;
         let times = [connect, Some(handshake), ttfb, Some(ttlb)];
         let times = times.map(|time| timeline.modelled(time?));
+        // Over QUIC it follows some handshakes not at all.
+        if wire.transport.quic().is_some() && times.iter().all(Option::is_none) {
+            return None;
+        }
         Some(SampleTimes {
             nature: Nature::Computed,
             computing: self.computed(),

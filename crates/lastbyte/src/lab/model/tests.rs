@@ -679,6 +679,7 @@ fn walked(row: &Row, cell: &Cell) -> Vec<lastbyte_flights::quic::Datagram> {
             client_datagram: cell.quic.client_datagram.into(),
             server_datagram: cell.quic.server_datagram.into(),
             initial_rtt: cell.quic.initial_rtt,
+            ..Default::default()
         },
         ..Default::default()
     };
