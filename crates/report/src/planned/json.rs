@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::super::assumed;
 use super::super::waiting::{EstimateDocument, WaitingDocument, waiting_document};
 use super::{Origin, Planned};
-use lastbyte_explain::plan::{Amounts, Gain, Lever};
+use lastbyte_explain::plan::{Gain, Lever, Plan};
 use lastbyte_results::{Contents, Environment};
 
 /// The JSON Schema of the document.
@@ -72,10 +72,10 @@ struct UsualDocument {
     source: &'static str,
 }
 
-fn gains<'a>(levers: &'a [(&'static Lever, Gain)], amounts: &Amounts) -> Vec<GainDocument<'a>> {
+fn gains<'a>(levers: &'a [(&'static Lever, Gain)], plan: &Plan) -> Vec<GainDocument<'a>> {
     let documents = levers.iter().map(|(lever, gain)| GainDocument {
         name: lever.name,
-        amount: Some(lever.words(amounts)),
+        amount: Some(lever.words(&plan.planned, &plan.amounts)),
         gain_ms: gain.mean().map(EstimateDocument::from),
         than_today: waiting_document(&gain.than_today),
     });
@@ -85,7 +85,7 @@ fn gains<'a>(levers: &'a [(&'static Lever, Gain)], amounts: &Amounts) -> Vec<Gai
 /// The whole plan as one JSON document, as [`SCHEMA`] has it. A number that can't be had is null.
 pub fn json(planned: &Planned<'_>) -> String {
     let tale = planned.tale;
-    let gains = |levers| gains(levers, &planned.plan.amounts);
+    let gains = |levers| gains(levers, planned.plan);
     let document = Document {
         schema: "lastbyte.plan/1",
         answer: planned.answer(),

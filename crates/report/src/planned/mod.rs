@@ -188,7 +188,7 @@ impl Planned<'_> {
             .filter(|(_, mean, _)| mean.value >= AS_MUCH * most.value);
         let (ways, own): (Vec<_>, Vec<_>) = best.partition(|(lever, ..)| lever.asks_clients());
         let told = |(lever, mean, left): &&(&Lever, Estimate<f64>, Slower)| {
-            let words = lever.words(&self.plan.amounts);
+            let words = lever.words(&self.plan.planned, &self.plan.amounts);
             let words = if lever.is_reduction() {
                 format!("{} ({words})", lever.name)
             } else {
@@ -208,7 +208,7 @@ impl Planned<'_> {
         };
         let name = |(lever, ..): &&(&Lever, Estimate<f64>, Slower)| {
             if numbered.is_empty() {
-                lever.words(&self.plan.amounts)
+                lever.words(&self.plan.planned, &self.plan.amounts)
             } else {
                 lever.name.to_owned()
             }
@@ -335,7 +335,7 @@ impl Planned<'_> {
     /// Levers about certificates alone, and then together; those that are arithmetic here; those about paths.
     fn gains(&self) -> impl Iterator<Item = (String, &Gain)> {
         let named = |lever: &Lever| {
-            let words = lever.words(&self.plan.amounts);
+            let words = lever.words(&self.plan.planned, &self.plan.amounts);
             if lever.is_reduction() {
                 format!("{}: {words}", lever.name)
             } else {

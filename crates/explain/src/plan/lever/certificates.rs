@@ -14,7 +14,7 @@ pub(super) const LEVER: Lever = Lever {
             ArmChain::Made(spec) if spec.intermediates == 0 => Err(Unpulled::NoIntermediate),
             ArmChain::Made(_) => with(setting, "intermediates", "0"),
         },
-        words: |_| "no intermediate, to clients that have it".to_owned(),
+        words: |_, _| "no intermediate, to clients that have it".to_owned(),
         asks: Asks::Clients,
     },
 };

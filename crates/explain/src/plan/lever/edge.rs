@@ -19,7 +19,7 @@ pub(super) const LEVER: Lever = Lever {
             });
             nearer.ok_or(Unpulled::NoRtt)
         },
-        words: |amounts| format!("{} of each RTT", amounts.rtt_share),
+        words: |_, amounts| format!("{} of each RTT", amounts.rtt_share),
         asks: Asks::Server,
     },
 };

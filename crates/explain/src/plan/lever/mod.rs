@@ -14,7 +14,7 @@ use thiserror::Error;
 
 use super::Setting;
 use lastbyte_results::reduce::{Reduction, Subject, Unavailable};
-use lastbyte_study::ArmProblem;
+use lastbyte_study::{ArmProblem, TransportName};
 
 /// Something that can be done.
 pub struct Lever {
@@ -76,8 +76,13 @@ pub enum Unpulled {
     #[error("{:.0} % resume already", 100.0 * .0)]
     ResumesAlready(f64),
     /// The window is as large, or larger.
-    #[error("the window has {0} segments already")]
-    WindowAlready(u32),
+    #[error("the window has {count} {}s already", transport.packet())]
+    WindowAlready {
+        /// How large it is.
+        count: u32,
+        /// What it counts packets of.
+        transport: TransportName,
+    },
 }
 
 /// How a lever is pulled.
@@ -87,7 +92,7 @@ enum Kind {
         /// The setting with it pulled, or why that can't be.
         pull: fn(&Setting, &Amounts) -> Result<Setting, Unpulled>,
         /// How far it is pulled, in words.
-        words: fn(&Amounts) -> String,
+        words: fn(&Setting, &Amounts) -> String,
         /// Who has to do something for it.
         asks: Asks,
     },
@@ -216,10 +221,10 @@ impl Lever {
         }
     }
 
-    /// How far it is pulled, in words.
-    pub fn words(&self, amounts: &Amounts) -> String {
+    /// How far it is pulled in a setting, in words.
+    pub fn words(&self, setting: &Setting, amounts: &Amounts) -> String {
         match self.kind {
-            Kind::Own { words, .. } => words(amounts),
+            Kind::Own { words, .. } => words(setting, amounts),
             Kind::Reduction(way) => way.words.to_owned(),
         }
     }

@@ -28,7 +28,7 @@ pub(super) const LEVER: Lever = Lever {
                 }
             }
         },
-        words: |amounts| format!("resumption by {}", amounts.resumes),
+        words: |_, amounts| format!("resumption by {}", amounts.resumes),
         asks: Asks::Server,
     },
 };

@@ -12,12 +12,18 @@ pub(super) const LEVER: Lever = Lever {
         pull: |setting, amounts| {
             let mut setting = Setting { ..setting.clone() };
             if setting.cell.initcwnd >= amounts.initcwnd {
-                return Err(Unpulled::WindowAlready(setting.cell.initcwnd));
+                return Err(Unpulled::WindowAlready {
+                    count: setting.cell.initcwnd,
+                    transport: setting.arm.transport,
+                });
             }
             setting.cell.initcwnd = amounts.initcwnd;
             Ok(setting)
         },
-        words: |amounts| format!("a window of {} segments", amounts.initcwnd),
+        words: |setting, amounts| {
+            let packet = setting.arm.transport.packet();
+            format!("a window of {} {packet}s", amounts.initcwnd)
+        },
         asks: Asks::Server,
     },
 };
