@@ -5,7 +5,7 @@ use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
-use lastbyte_link::{Time, mix};
+use lastbyte_link::{Seed, Time};
 use lastbyte_tls::{Alert, KeyLog, Session, Stack, Tickets, TlsError};
 use quinn_proto::congestion::{BbrConfig, ControllerFactory, CubicConfig, NewRenoConfig};
 use quinn_proto::{
@@ -271,7 +271,7 @@ impl End {
     pub const TIMER: Duration = Duration::from_micros(1);
 
     /// A client that connects at `now`, with what it has kept of the connection before, if there was one. Its name for
-    /// the server is its stack's.
+    /// the server is its stack's. What is drawn of a seed is a client's own: a server with the same one has another part of it.
     ///
     /// # Errors
     /// When nothing can be sent at all.
@@ -282,13 +282,14 @@ impl End {
         seed: u64,
         now: Time,
     ) -> Result<End, EndError> {
+        let seed = Seed(seed).part("client").0;
         let tls = Tls::client(stack, kept.session);
         let tokens = Arc::new(Store::of(kept.token));
         let mut config = ClientConfig::new(Arc::new(tls.clone()));
         let asked = WindowQuery::default();
         config.transport_config(Arc::new(settings.transport(&asked)));
         config.token_store(tokens.clone());
-        let first = ConnectionIds::of_seed(!seed);
+        let first = ConnectionIds::of_seed(Seed(seed).part("first").0);
         config.initial_dst_cid_provider(Arc::new(move || first.next()));
         let mut end = End::new(SERVER.into(), tls, asked, seed, None);
         end.tokens = tokens;
@@ -320,6 +321,7 @@ impl End {
 
     /// One that sends so many tokens, and knows those that were used.
     fn listening(tls: Tls, settings: &Settings, tokens: u32, used: Arc<Used>, seed: u64) -> End {
+        let seed = Seed(seed).part("server").0;
         let mut config = ServerConfig::new(Arc::new(tls.clone()), Arc::new(Key));
         let asked = WindowQuery::default();
         config.transport_config(Arc::new(settings.transport(&asked)));
@@ -638,8 +640,8 @@ pub fn connection_before(
     let mut now = Time(0);
     let none = Kept::default();
     let mut ends = [
-        End::client(stack.clone(), client, none, mix(seed ^ 1), now)?,
-        End::issuing_server(stack.clone(), server, mix(seed ^ 2)),
+        End::client(stack.clone(), client, none, seed, now)?,
+        End::issuing_server(stack.clone(), server, seed),
     ];
     let mut under_way: [Vec<Vec<u8>>; 2] = Default::default();
     for _ in 0..MOST {

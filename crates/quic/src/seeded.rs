@@ -4,7 +4,7 @@ use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::time::{Duration, SystemTime};
 
-use lastbyte_link::mix;
+use lastbyte_link::{Seed, mix};
 use openssl::hash::MessageDigest;
 use openssl::pkey::PKey;
 use openssl::sign::Signer;
@@ -44,10 +44,10 @@ impl ConnectionIdGenerator for ConnectionIds {
     }
 }
 
-/// 32 bytes of a seed.
+/// 32 bytes of a seed, which are none of its connection IDs.
 pub(crate) fn bytes(seed: u64) -> [u8; 32] {
     let mut bytes = [0; 32];
-    let mut state = seed;
+    let mut state = Seed(seed).part("quinn").0;
     for part in bytes.chunks_mut(8) {
         state = mix(state);
         part.copy_from_slice(&state.to_be_bytes());

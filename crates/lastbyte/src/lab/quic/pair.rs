@@ -68,8 +68,9 @@ impl<'a> QuicSettings<'a> {
         }
     }
 
-    fn seed(&self, index: u32) -> u64 {
-        self.seed ^ u64::from(index)
+    /// That of a connection, of which each of its parts takes one of its own.
+    fn seed(&self, index: u32) -> Seed {
+        Seed(mix(self.seed ^ u64::from(index)))
     }
 
     /// What the client of connection `index` has kept of one before it, where the arm has it use something of that. That one
@@ -85,11 +86,11 @@ impl<'a> QuicSettings<'a> {
         if !resumes && !shows {
             return Ok(Kept::default());
         }
-        let seed = mix(self.seed(index) ^ 3);
+        let seed = self.seed(index).part("before");
         // What is drawn for it changes nothing of the one that is measured.
-        let mut random = RandomSequence::of_seed(mix(seed));
+        let mut random = RandomSequence::of_seed(seed.part("TLS").0);
         let kept = random
-            .within(|| connection_before(&self.arm.stack, &self.client, &self.server, seed))?;
+            .within(|| connection_before(&self.arm.stack, &self.client, &self.server, seed.0))?;
         Ok(match (resumes, shows) {
             (true, false) => kept.session(),
             (false, _) => kept.token(),
@@ -134,12 +135,11 @@ impl QuicPair {
     ) -> Result<QuicPair, EndError> {
         let seed = settings.seed(index);
         let stack = || Arc::clone(&settings.arm.stack);
-        let mut random = RandomSequence::of_seed(mix(seed));
+        let mut random = RandomSequence::of_seed(seed.part("TLS").0);
         let client =
-            random.within(|| End::client(stack(), &settings.client, kept, mix(seed ^ 1), START))?;
+            random.within(|| End::client(stack(), &settings.client, kept, seed.0, START))?;
         let retries = settings.retries();
-        let server =
-            random.within(|| End::server(stack(), &settings.server, retries, mix(seed ^ 2)));
+        let server = random.within(|| End::server(stack(), &settings.server, retries, seed.0));
         let ends = Ends {
             client: Client {
                 end: client,

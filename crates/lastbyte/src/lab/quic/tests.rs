@@ -110,6 +110,25 @@ fn connections_that_take_turns_are_as_they_are_alone() {
     }
 }
 
+/// No end of any connection draws what another one draws.
+#[test]
+fn ends_share_no_random_numbers() {
+    let arm = prepared("X25519MLKEM768/ecdsa-p256/transport=quic");
+    let mut owners = std::collections::BTreeMap::new();
+    for index in 0..8 {
+        let (_, sent) = Moved::new(&arm, index).run(&mut |_, _| ());
+        // The Source Connection ID of a long header (RFC 9000, 17.2).
+        let long = sent.iter().filter(|(_, datagram)| datagram[0] & 0x80 != 0);
+        for (sender, datagram) in long {
+            let at = 6 + usize::from(datagram[5]);
+            let id = &datagram[at + 1..][..usize::from(datagram[at])];
+            let owner = *owners.entry(id.to_vec()).or_insert((index, *sender));
+            assert_eq!(owner, (index, *sender));
+        }
+    }
+    assert_eq!(owners.len(), 16);
+}
+
 /// What another connection's ends say, to whichever end, is no word of this one.
 #[test]
 fn another_connections_datagrams_change_nothing() {
