@@ -39,6 +39,7 @@ use super::sys;
 use super::{LabError, PreparedArm};
 use crate::results::Outcome;
 use crate::study::{Cell, Congestion, Preset, TransportName};
+use lastbyte_quic::{EndError, Kept};
 
 /// How long a loop that may be interrupted sleeps at most, so that it notices.
 const MAX_SLEEP: Duration = Duration::from_millis(100);
@@ -114,6 +115,8 @@ pub(crate) struct Endpoints<'a> {
     resolver: Option<Resolver>,
     /// By slot.
     running: BTreeMap<u32, Box<Running<'a>>>,
+    /// What clients bring from a connection before, by slot.
+    brought: BTreeMap<u32, Result<Kept, EndError>>,
     /// By slot, until it is [taken](Endpoints::take).
     finished: BTreeMap<u32, EndedConnection>,
     /// The slot that started last.
@@ -345,6 +348,7 @@ impl<'a> Endpoints<'a> {
             listener,
             resolver,
             running: BTreeMap::new(),
+            brought: BTreeMap::new(),
             finished: BTreeMap::new(),
             latest: 0,
             deadlines: VecDeque::new(),
@@ -363,6 +367,14 @@ impl<'a> Endpoints<'a> {
     /// What has become of the connection of a slot, if it has ended.
     pub(crate) fn take(&mut self, slot: u32) -> Option<EndedConnection> {
         self.finished.remove(&slot)
+    }
+
+    /// Has the client of connection `index` have what it brings from a connection before, so that its start takes no time for
+    /// that.
+    pub(crate) fn bring(&mut self, slot: u32, index: u32, transport: &Transport<'_>) {
+        if let Transport::Quic(settings) = transport {
+            self.brought.insert(slot, settings.kept(index));
+        }
     }
 
     /// Starts the connection of a free slot, which is number `index` of its sample.

@@ -52,3 +52,29 @@ fn buffers_are_reused_and_keep_apart() {
     assert_eq!(packets.allocate(), second);
     assert_eq!(packets.bytes.len(), 3 * PACKET_CAPACITY);
 }
+
+/// A host that has no room for a datagram has lost it, and no link; TCP shows in its own counts that it sent a segment again.
+#[test]
+fn a_datagram_that_a_device_has_no_room_for_is_counted() {
+    use nix::fcntl::OFlag;
+    use std::io::Write;
+
+    let (_read, device) = nix::unistd::pipe2(OFlag::O_NONBLOCK).unwrap();
+    let mut full = std::fs::File::from(device.try_clone().unwrap());
+    while full.write(&[0; 4096]).is_ok() {}
+    let (link, shared) = (Link::default(), Shared::new(1));
+    let mut emulator = Emulator::new(&device, &device, &link, Seed(1), 0, &shared, None);
+    for (protocol, dropped) in [(libc::IPPROTO_TCP, 0), (libc::IPPROTO_UDP, 1)] {
+        let packet = emulator.packets.allocate();
+        let bytes = emulator.packets.buffer(packet);
+        bytes[0] = 0x45;
+        bytes[9] = protocol as u8;
+        let due = Due {
+            packet,
+            length: 28,
+            ..due(0, 0)
+        };
+        emulator.deliver(&due).unwrap();
+        assert_eq!(emulator.report.dropped, dropped, "{protocol}");
+    }
+}

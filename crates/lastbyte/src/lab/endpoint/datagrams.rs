@@ -170,7 +170,8 @@ impl Endpoints<'_> {
         let flags = EpollFlags::EPOLLIN | EpollFlags::EPOLLET;
         let watched = (self.epoll).add(&socket, EpollEvent::new(flags, event.encode()));
         watched.map_err(|error| LabError::Socket(error.into()))?;
-        let kept = settings.kept(index);
+        let brought = self.brought.remove(&slot);
+        let kept = brought.unwrap_or_else(|| settings.kept(index));
         let started = sys::now();
         let pair = match kept.and_then(|kept| QuicPair::new(settings, index, kept)) {
             Ok(pair) => pair,

@@ -82,6 +82,13 @@ pub(super) fn run(
     let waking = Waking::timeout(load.transport.name()).map_err(LabError::Socket)?;
     let mut endpoints =
         Endpoints::new(settings, waking, listener, resolver).map_err(LabError::Socket)?;
+    // Before anything is measured: it takes a handshake each.
+    for slot in 0..load.connections {
+        if interrupt.load(Ordering::Relaxed) {
+            break;
+        }
+        endpoints.bring(slot, load.first_index + slot, &load.transport);
+    }
     let before = sys::thread_cpu_time();
     carry(&mut endpoints, load, shared, interrupt, ended)?;
     endpoints.check_sockets()?;

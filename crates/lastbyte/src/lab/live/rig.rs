@@ -330,7 +330,10 @@ impl<'a> Rig<'a> {
                 .map_err(|_| LabError::Crashed("the link emulator"))?
                 .map_err(LabError::Emulator)?;
             let endpoints = endpoints.map_err(|_| LabError::Crashed("the endpoints' thread"))??;
-            Ok((endpoints, emulator))
+            match emulator.dropped {
+                0 => Ok((endpoints, emulator)),
+                dropped => Err(LabError::Dropped(dropped)),
+            }
         })
     }
 
