@@ -139,7 +139,9 @@ impl Report {
 /// Reads the rows of `lastbyte compare`.
 fn saved(path: &Path) -> Result<Findings, Failure> {
     let rows = Saved::open(path, "these").map_err(|error| match error {
-        SavedError::Unreadable(FolderError::Content { problem, .. }) if problem == SILENT => {
+        SavedError::Unreadable {
+            error: FolderError::Content { problem, .. },
+        } if problem == SILENT => {
             let folder = match path.parent() {
                 Some(folder) if folder != Path::new("") => folder,
                 _ => Path::new("."),
@@ -148,7 +150,10 @@ fn saved(path: &Path) -> Result<Findings, Failure> {
                 "{path:?}: {SILENT}: name the folder of its run, {folder:?}"
             ))
         }
-        SavedError::Unreadable(error) => Failure::Run(format!(
+        SavedError::Unreadable {
+            error: error @ FolderError::Io { .. },
+        } => error.into(),
+        SavedError::Unreadable { error } => Failure::Usage(format!(
             "{error}: measure it again with `lastbyte compare --output FILE.parquet`"
         )),
         error @ SavedError::Lacking { .. } => Failure::usage(error),

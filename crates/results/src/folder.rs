@@ -29,8 +29,8 @@ use sha2::{Digest, Sha256};
 use thiserror::Error;
 
 use super::merged::{MergedHeader, SampleKey};
-use super::part::{read_header, study_sha256};
-use super::rows::{Batch, ParquetWriter, RequestWriter};
+use super::part::{PartProblem, read_header, study_sha256};
+use super::rows::{Batch, ParquetWriter, RequestWriter, Unreadable};
 use super::{
     EngineReport, Environment, PAGES, PartError, PartHeader, Row, loads_path, read_loads, read_part,
 };
@@ -123,7 +123,7 @@ pub enum Action {
 #[derive(Debug, thiserror::Error)]
 pub enum FolderError {
     /// It can't be read or written.
-    #[error("can't {action} {path:?}: {error}")]
+    #[error("can't {action} {path:?}: {error}{}", rights(*action, error))]
     Io {
         /// What was tried.
         action: Action,
@@ -165,16 +165,31 @@ pub enum FolderError {
     Busy(PathBuf),
     /// A part is damaged.
     #[error(transparent)]
-    Part(#[from] PartError),
+    Part(PartError),
 }
 
-impl Action {
-    /// Whether it needs a place that can be written.
-    pub fn writes(self) -> bool {
-        match self {
-            Action::Make | Action::Write | Action::Copy | Action::Remove | Action::Lock => true,
-            Action::Read => false,
+impl From<PartError> for FolderError {
+    /// Likewise, what the system refuses is no fault of the part's.
+    fn from(error: PartError) -> FolderError {
+        match error {
+            PartError {
+                path,
+                problem: PartProblem::Unreadable(Unreadable::Io(error)),
+            } if error.kind() != io::ErrorKind::NotFound => {
+                FolderError::io(Action::Read, &path)(error)
+            }
+            error => FolderError::Part(error),
         }
+    }
+}
+
+/// What to do about an error of the system that says nothing against the content of a file, where that is known.
+fn rights(action: Action, error: &io::Error) -> &'static str {
+    match (action, error.kind()) {
+        (Action::Read, io::ErrorKind::PermissionDenied) => {
+            ": have its owner let you read it (chmod u+r, or chown)"
+        }
+        _ => "",
     }
 }
 
@@ -192,6 +207,18 @@ impl fmt::Display for Action {
 }
 
 impl FolderError {
+    /// Of a file of rows. What the system refuses is no fault of the file's.
+    pub(super) fn rows(path: &Path) -> impl Fn(Unreadable) -> FolderError {
+        let path = path.to_owned();
+        move |error| match error {
+            Unreadable::Io(error) => FolderError::io(Action::Read, &path)(error),
+            error @ (Unreadable::Damaged | Unreadable::Foreign(_)) => FolderError::Content {
+                path: path.clone(),
+                problem: error.to_string(),
+            },
+        }
+    }
+
     /// Of the system, while it was to do that with a file or folder.
     pub fn io(action: Action, path: &Path) -> impl Fn(io::Error) -> FolderError {
         let path = path.to_owned();
@@ -426,7 +453,7 @@ impl Folder {
     ///
     /// # Errors
     ///
-    /// When a part belongs to another run, or was measured with another chain.
+    /// When a part belongs to another run, was measured with another chain, or the system does not let it be read.
     pub fn finished(
         &self,
         study: &Study,
@@ -448,7 +475,10 @@ impl Folder {
                     }
                     finished.insert(id);
                 }
-                Err(error) => damaged(error),
+                Err(error) => match FolderError::from(error) {
+                    FolderError::Part(error) => damaged(error),
+                    error => return Err(error),
+                },
             }
         }
         Ok(finished)

@@ -186,10 +186,13 @@ impl Gathering<'_> {
                 // What is cut short or damaged is known by its seal.
                 let header = match read_header(&part) {
                     Ok(header) => header,
-                    Err(error) => {
-                        damaged.push(error);
-                        continue;
-                    }
+                    Err(error) => match FolderError::from(error) {
+                        FolderError::Part(error) => {
+                            damaged.push(error);
+                            continue;
+                        }
+                        error => return Err(error.into()),
+                    },
                 };
                 let what = (folder.difference(&of.study, id, &header))
                     .or_else(|| foreign(&of.manifest.environment, &header.environment));

@@ -10,7 +10,7 @@ use std::vec;
 use serde::{Deserialize, Serialize};
 
 use super::part::SCHEMA;
-use super::rows::{Batch, Origin, ParquetReader, ParquetWriter, Unreadable};
+use super::rows::{Batch, Origin, ParquetReader, ParquetWriter};
 use super::{EngineReport, Environment, FolderError, Moment, Row, Sample, Validity};
 use lastbyte_study::{Connections, EngineName, Experiment, Study};
 
@@ -213,27 +213,23 @@ pub(super) struct MergedSamples {
 
 impl MergedSamples {
     pub(super) fn open(path: &Path) -> Result<Self, FolderError> {
-        let unreadable = |error: Unreadable| FolderError::Content {
-            path: path.to_owned(),
-            problem: error.to_string(),
-        };
-        Self::of(ParquetReader::open(path).map_err(unreadable)?, path)
+        Self::of(
+            ParquetReader::open(path).map_err(FolderError::rows(path))?,
+            path,
+        )
     }
 
     /// Of a file that is open.
     pub(super) fn of(reader: ParquetReader, path: &Path) -> Result<Self, FolderError> {
-        let unreadable = |error: Unreadable| FolderError::Content {
-            path: path.to_owned(),
-            problem: error.to_string(),
-        };
-        let Version { schema } = reader.about().map_err(unreadable)?;
+        let unreadable = FolderError::rows(path);
+        let Version { schema } = reader.about().map_err(&unreadable)?;
         if schema != SCHEMA {
             return Err(FolderError::Content {
                 path: path.to_owned(),
                 problem: format!("its schema is {schema:?}, not {SCHEMA:?}"),
             });
         }
-        let mut about: MergedHeader = reader.about().map_err(unreadable)?;
+        let mut about: MergedHeader = reader.about().map_err(&unreadable)?;
         Ok(Self {
             path: path.to_owned(),
             reader,
@@ -264,7 +260,7 @@ impl MergedSamples {
         while self.rows.len() < connections && self.group < self.reader.groups() {
             let rows = self.reader.rows(self.group);
             self.rows
-                .extend(rows.map_err(|error| content(error.to_string()))?);
+                .extend(rows.map_err(FolderError::rows(&self.path))?);
             self.group += 1;
         }
         if self.rows.len() < connections {

@@ -59,7 +59,7 @@ pub struct Part {
 
 /// A part file can't be used.
 #[derive(Debug, thiserror::Error)]
-#[error("can't use {path:?}: {problem}: delete it and run again with --resume")]
+#[error("can't use {path:?}: {problem}: {}", problem.remedy())]
 pub struct PartError {
     /// The file.
     pub path: PathBuf,
@@ -79,6 +79,18 @@ pub enum PartProblem {
     /// It does not hold the rows that its header tells of.
     #[error("it does not hold the rows that it tells of")]
     Rows,
+}
+
+impl PartProblem {
+    /// What to do about it. Nothing is said against the content of a file that can't be read.
+    fn remedy(&self) -> &'static str {
+        match self {
+            PartProblem::Unreadable(Unreadable::Io(_)) => "run again with --resume once it can be",
+            PartProblem::Unreadable(Unreadable::Damaged | Unreadable::Foreign(_))
+            | PartProblem::Schema(_)
+            | PartProblem::Rows => "delete it and run again with --resume",
+        }
+    }
 }
 
 impl PartHeader {

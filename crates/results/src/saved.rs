@@ -41,8 +41,12 @@ pub const SILENT: &str = "it does not say what was measured";
 #[derive(Debug, thiserror::Error)]
 pub enum SavedError {
     /// They can't be read.
-    #[error("{0}: save them anew")]
-    Unreadable(#[from] FolderError),
+    #[error("{error}{}", anew(error))]
+    Unreadable {
+        /// Why not.
+        #[from]
+        error: FolderError,
+    },
     /// They lack something that is to be measured.
     #[error("results saved as {name:?} lack the {kind} {text:?}: save it first, or {hint}")]
     Lacking {
@@ -55,6 +59,14 @@ pub enum SavedError {
         /// What they have instead.
         hint: String,
     },
+}
+
+/// What to do about results that can't be read, unless it is the system that refuses them.
+fn anew(error: &FolderError) -> &'static str {
+    match error {
+        FolderError::Io { .. } => "",
+        _ => ": save them anew",
+    }
 }
 
 impl Saved {

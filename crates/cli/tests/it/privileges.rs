@@ -150,6 +150,51 @@ fn a_device_that_is_everybodys() {
     assert_eq!(outcomes, ["completed"; 4]);
 }
 
+/// What may not be read is no worse for it: nobody shall delete what somebody else can read.
+#[test]
+fn results_that_are_anothers_are_not_to_be_deleted() {
+    let user = User::new();
+    let study = "connections = 2\ncpu = \"none\"\n[arm.a]\ntls = \"x25519/ecdsa-p256/transport=quic\"\n[link.l]\n\
+                 rtt = \"2ms\"\n[[measure]]\nid = \"m\"\ndata = \"0B\"\n";
+    let here = user.home.path();
+    fs::write(here.join("s.toml"), study).unwrap();
+    for arguments in [
+        "run s.toml -o out",
+        "compare x25519/ecdsa-p256/transport=quic x25519/rsa-2048/transport=quic --connections 2 --cpu none -o own.parquet",
+    ] {
+        let ended = run(lastbyte(arguments.split(' ')).current_dir(here));
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+    }
+    let ask = |arguments: &str| {
+        let ended = run(user.command("0600").args(arguments.split(' ')));
+        assert_eq!(ended.code, Some(2), "{ended:?}");
+        // Before it may stand why no kernel is needed.
+        let last = ended.stderr.lines().last().unwrap_or_default();
+        format!("{last}\n")
+    };
+    for path in ["out/rows.parquet", "own.parquet"] {
+        fs::set_permissions(here.join(path), Permissions::from_mode(0o600)).unwrap();
+        let refused = format!(
+            "lastbyte: can't read {path:?}: Permission denied (os error 13): have its owner let you read it (chmod u+r, or \
+             chown)\n"
+        );
+        let named = path.trim_end_matches("/rows.parquet");
+        assert_eq!(ask(&format!("report {named}")), refused);
+        if named != path {
+            chown(here.join(named), Some(NOBODY), Some(NOBODY)).unwrap();
+            fs::remove_file(here.join(named).join(".lock")).ok();
+            assert_eq!(ask(&format!("run s.toml -o {named} --resume")), refused);
+        }
+    }
+    assert_eq!(
+        ask(
+            "compare x25519/ecdsa-p256/transport=quic --connections 2 --cpu none --compare-to ./own.parquet"
+        ),
+        "lastbyte: can't read \"./own.parquet\": Permission denied (os error 13): have its owner let you read it (chmod u+r, \
+         or chown)\n"
+    );
+}
+
 /// Whether a user namespace can be had must not depend on chance: the kernel gives none to a
 /// process that has a second thread, even one that is about to end.
 #[test]

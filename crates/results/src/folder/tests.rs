@@ -456,7 +456,13 @@ fn what_is_missing_is_not_merged() {
     let (root, study) = (TempDir::new().unwrap(), study());
     let folder = take(root.path(), &study, Start::Afresh).unwrap();
     measure(&folder, &study, study.blocks(BLOCK).skip(1));
-    assert!(matches!(folder.merge(&study), Err(FolderError::Part(_))));
+    let missing = folder.merge(&study).unwrap_err();
+    assert!(matches!(missing, FolderError::Part(_)), "{missing}");
+    let line = missing.to_string();
+    assert!(
+        line.ends_with("run again with --resume once it can be") && !line.contains("delete"),
+        "{line}"
+    );
     assert!(!folder.is_complete());
     assert_eq!(names(&root.path().join("parts")).len(), 12);
 }
@@ -747,4 +753,35 @@ fn damaged_loads_are_told_before_a_run_ends() {
     fs::remove_file(path).unwrap();
     folder.merge(&study).unwrap();
     assert!(root.path().join("requests.parquet").exists());
+}
+
+/// A part that the system does not let be read counts neither as missing nor as damaged: whoever measured it again would throw
+/// a good one away.
+#[test]
+fn a_part_that_can_not_be_read_is_not_measured_again() {
+    let (root, study) = (TempDir::new().unwrap(), study());
+    let folder = take(root.path(), &study, Start::Afresh).unwrap();
+    let block = study.blocks(BLOCK).next().unwrap();
+    measure(&folder, &study, [block].into_iter());
+    let part = part_of(root.path(), &study, block);
+    fs::remove_file(&part).unwrap();
+    // Of which the system says that it is no file, whoever asks.
+    fs::create_dir(&part).unwrap();
+    let finished = folder.finished(&study, |_| None, |damaged| panic!("{damaged}"));
+    let error = finished.unwrap_err();
+    assert!(matches!(error, FolderError::Io { .. }), "{error}");
+    assert!(!error.to_string().contains("delete"), "{error}");
+}
+
+#[test]
+fn a_remedy_is_that_of_the_kind_of_error() {
+    let path = Path::new("out/rows.parquet");
+    let refused = |kind: io::ErrorKind| FolderError::rows(path)(Unreadable::Io(kind.into()));
+    let line = refused(io::ErrorKind::PermissionDenied).to_string();
+    assert!(
+        line.ends_with(": have its owner let you read it (chmod u+r, or chown)"),
+        "{line}"
+    );
+    let line = refused(io::ErrorKind::Other).to_string();
+    assert_eq!(line, "can't read \"out/rows.parquet\": other error");
 }
