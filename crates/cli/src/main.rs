@@ -342,20 +342,9 @@ impl From<RunError> for Failure {
 }
 
 impl From<FolderError> for Failure {
+    /// Results are a place that a user names, whether it can't be read or written, or holds something else: as a single file.
     fn from(error: FolderError) -> Self {
-        match error {
-            // A place that can't be written, as of a single file.
-            FolderError::Io { ref action, .. } if action.writes() => Failure::usage(error),
-            FolderError::Io { .. } | FolderError::Content { .. } | FolderError::Part(_) => {
-                Failure::run(error)
-            }
-            FolderError::NoRun(_)
-            | FolderError::NoFolder(_)
-            | FolderError::NotEmpty(_)
-            | FolderError::Exists(_)
-            | FolderError::OtherRun { .. }
-            | FolderError::Busy(_) => Failure::usage(error),
-        }
+        Failure::usage(error)
     }
 }
 

@@ -27,8 +27,8 @@ use lastbyte::lab::{
 use lastbyte::report;
 use lastbyte::report::study::{Findings, answer_json, answer_text};
 use lastbyte::results::{
-    Dataset, Environment, Folder, FolderError, GatherError, Gathered, Manifest, Start, Validity,
-    file_name, gather,
+    Action, Dataset, Environment, Folder, FolderError, GatherError, Gathered, Manifest, Start,
+    Validity, file_name, gather,
 };
 use lastbyte::study::{Arm, BlockId, Connections, EngineChoice, Measure, Study, check_comparison};
 
@@ -223,14 +223,11 @@ impl Run {
     /// Makes one run of shards.
     fn gather(&self, arguments: &[OsString]) -> Result<(), Failure> {
         let open = |error: GatherError| match error {
-            GatherError::Folder(error) => error.into(),
+            GatherError::Folder(error) => of_shard(error),
             error => Failure::usage(error),
         };
-        let first = self
-            .gather
-            .first()
-            .map(|shard| Dataset::open(shard))
-            .transpose()?;
+        let first = self.gather.first().map(|shard| Dataset::open(shard));
+        let first = first.transpose().map_err(of_shard)?;
         let name = first.map_or_else(String::new, |first| file_name(&first.study.name));
         let path = self.output.clone().unwrap_or_else(|| name.into());
         let gathered = gather(&self.gather, &path, arguments).map_err(open)?;
@@ -505,6 +502,19 @@ fn named(gathered: &Gathered) -> String {
                 measure.experiment.cells.get(id.cell)?,
             );
             Some(format!("{} of {} at {cell}", measure.id, arm.name))
+/// A shard that can't be read is as one that is missing: it can be measured again, on whatever machine.
+fn of_shard(error: FolderError) -> Failure {
+    match error {
+        FolderError::Io {
+            action: Action::Read,
+            ..
+        }
+        | FolderError::Content { .. }
+        | FolderError::Part(_) => Failure::run(error),
+        error => error.into(),
+    }
+}
+
         });
         let name = name.unwrap_or_default();
         if !names.contains(&name) {

@@ -178,7 +178,7 @@ fn another_schema() {
     fs::write(&path, manifest.replace("lastbyte.run/1", "lastbyte.run/9")).unwrap();
     assert_refused(
         &report(&folder, &[]),
-        1,
+        2,
         &[
             "lastbyte.run/9",
             "use the version of Lastbyte that measured it",
@@ -193,17 +193,17 @@ fn a_file_that_is_half_there() {
     let rows = fs::read(&path).unwrap();
     fs::write(&path, &rows[..rows.len() / 2]).unwrap();
     let words = ["rows.parquet", "delete it, and measure again with --resume"];
-    assert_refused(&report(&folder, &[]), 1, &words);
+    assert_refused(&report(&folder, &[]), 2, &words);
     assert!(!file(&folder, "run/report.html").exists());
     // Nor does whoever goes on with it take it for complete.
     let ended =
         run(lastbyte(["run", "study.toml", "-o", "run", "--resume"]).current_dir(folder.path()));
-    assert_refused(&ended, 1, &words);
+    assert_refused(&ended, 2, &words);
 
     fs::write(file(&folder, "run/manifest.json"), "{\"schema\": ").unwrap();
     assert_refused(
         &report(&folder, &[]),
-        1,
+        2,
         &["manifest.json", "it is no manifest, or damaged"],
     );
 }
@@ -268,7 +268,7 @@ fn a_comparison_is_a_page_at_once_and_later() {
         let name = format!("{name}.parquet");
         fs::write(file(&folder, &name), &rows[..length]).unwrap();
         let ended = run(lastbyte(["report", &name]).current_dir(folder.path()));
-        assert_refused(&ended, 1, &[&name, "measure it again"]);
+        assert_refused(&ended, 2, &[&name, "measure it again"]);
         assert!(!file(&folder, &name.replace("parquet", "html")).exists());
     }
     // Before anything is measured.
