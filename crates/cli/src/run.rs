@@ -140,9 +140,10 @@ impl Run {
         let measured = measured?;
         kept?;
         let all = study.size(engine.block_size(&study)).blocks;
-        if !self.only.is_empty() && measured < all {
+        let is_left = measured < all || !study.searches.is_empty();
+        if !self.only.is_empty() && is_left {
             return print(&format!(
-                "{}: {measured} of {} are measured: `lastbyte report {}` draws what is there, and `{}` measures the others\n",
+                "{}: {measured} of {} are measured: `lastbyte report {}` draws what is there, and `{}` goes on with what is left\n",
                 folder.path().display(),
                 counted(all, "block"),
                 word(folder.path()),
@@ -163,7 +164,9 @@ impl Run {
         folder
             .merge(&study)
             .map_err(|error| self.stopped(&folder, shard, error))?;
-        self.report(&folder, engine.environment())?;
+        // The first of its engines may be another: measures can be measured apart.
+        let environment = Dataset::open(folder.path())?.manifest.environment;
+        self.report(&folder, &environment)?;
         search::report(&searched, &folder)
     }
 
@@ -181,10 +184,15 @@ impl Run {
             let measures = &study.measures;
             blocks.retain(|block| {
                 let measure = measures.get(block.measure);
-                measure.is_some_and(|measure| self.only.contains(&measure.id))
+                measure.is_some_and(|measure| self.asks_for(&measure.id))
             });
         }
         Ok(())
+    }
+
+    /// Whether a measure is one of those that are measured now.
+    fn asks_for(&self, measure: &str) -> bool {
+        self.only.is_empty() || self.only.iter().any(|only| only == measure)
     }
 
     /// The study file; whoever gathers has none.
@@ -269,10 +277,14 @@ impl Run {
 
     fn carrier(&self, study: &Study) -> Result<Carrier, Failure> {
         let choice = self.engine.unwrap_or(study.engine);
-        let arms = study.measures.iter().flat_map(|measure| {
-            let experiment = &measure.experiment;
-            (experiment.arms.iter()).map(|arm| (arm, experiment.quic_in))
-        });
+        let measures = study.measures.iter();
+        let asked = measures.filter(|measure| self.asks_for(&measure.id));
+        // Searches come once all is measured.
+        let searches = study.searches.iter().filter(|_| self.only.is_empty());
+        let experiments = asked.map(|measure| &measure.experiment);
+        let experiments = experiments.chain(searches.map(|search| &search.experiment));
+        let arms = experiments
+            .flat_map(|experiment| (experiment.arms.iter()).map(|arm| (arm, experiment.quic_in)));
         let Chosen { engine, reason } = choose(choice, arms)?;
         if choice == EngineChoice::Auto {
             tell(reason);
@@ -490,18 +502,6 @@ impl ShardChoice {
     }
 }
 
-/// The first of the samples of which blocks are missing.
-fn named(gathered: &Gathered) -> String {
-    const NAMED: usize = 3;
-    let mut names: Vec<String> = Vec::new();
-    for id in &gathered.missing {
-        let measure = gathered.study.measures.get(id.measure);
-        let name = measure.and_then(|measure| {
-            let (arm, cell) = (
-                measure.experiment.arms.get(id.arm)?,
-                measure.experiment.cells.get(id.cell)?,
-            );
-            Some(format!("{} of {} at {cell}", measure.id, arm.name))
 /// A shard that can't be read is as one that is missing: it can be measured again, on whatever machine.
 fn of_shard(error: FolderError) -> Failure {
     match error {
@@ -515,6 +515,18 @@ fn of_shard(error: FolderError) -> Failure {
     }
 }
 
+/// The first of the samples of which blocks are missing.
+fn named(gathered: &Gathered) -> String {
+    const NAMED: usize = 3;
+    let mut names: Vec<String> = Vec::new();
+    for id in &gathered.missing {
+        let measure = gathered.study.measures.get(id.measure);
+        let name = measure.and_then(|measure| {
+            let (arm, cell) = (
+                measure.experiment.arms.get(id.arm)?,
+                measure.experiment.cells.get(id.cell)?,
+            );
+            Some(format!("{} of {} at {cell}", measure.id, arm.name))
         });
         let name = name.unwrap_or_default();
         if !names.contains(&name) {

@@ -27,6 +27,9 @@ pub struct Environment {
 }
 
 impl Environment {
+    /// In place of a kernel where none was needed.
+    pub const NO_KERNEL: &str = "none: the model of QUIC has none";
+
     /// The command line as a shell takes it.
     pub fn command_line(&self) -> String {
         let words: Vec<String> = self.command.iter().map(|word| shell_word(word)).collect();

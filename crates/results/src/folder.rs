@@ -400,6 +400,12 @@ impl Folder {
                 }
             }
         }
+        // A run that began with what takes no kernel is from now on one of this kernel.
+        let is_first_kernel = |known: &Manifest| {
+            let has_kernel = |of: &Manifest| of.environment.kernel != Environment::NO_KERNEL;
+            has_kernel(&manifest) && !has_kernel(known)
+        };
+        let known = known.filter(|known| !is_first_kernel(known));
         let folder = Folder {
             path: path.to_owned(),
             manifest: known.clone().unwrap_or(manifest),

@@ -32,9 +32,6 @@ use crate::results::{
 };
 use crate::study::{Buffers, CpuTime, EngineName, Study, TransportName};
 
-/// Connections of one block.
-const BLOCK: u32 = 250;
-
 /// The engine of studies all of whose arms are QUIC's: it needs neither root nor a kernel.
 pub struct Model {
     environment: Environment,
@@ -45,7 +42,7 @@ impl Model {
     /// An engine of this machine's `environment`. `chains` has the arms' chains, and calibrations are kept in `cache`.
     pub fn new(mut environment: Environment, chains: Store, cache: PathBuf) -> Self {
         environment.engine = EngineName::Virtual;
-        "none: the model of QUIC has none".clone_into(&mut environment.kernel);
+        Environment::NO_KERNEL.clone_into(&mut environment.kernel);
         Self {
             environment,
             costs: CalibratedCosts::new(chains, cache),
@@ -62,8 +59,8 @@ impl Engine for Model {
         check(study)
     }
 
-    fn block_size(&self, _: &Study) -> u32 {
-        BLOCK
+    fn block_size(&self, study: &Study) -> u32 {
+        block_size(study)
     }
 
     fn workers(&self, _: &Study) -> usize {
@@ -77,6 +74,15 @@ impl Engine for Model {
     fn measure(&self, job: &Job<'_>, draft: &Path) -> Result<Ending, BlockError> {
         measure(job, draft, &self.environment, self.costs.beside(job)?)
     }
+}
+
+/// Connections of one block of whatever is measured in virtual time: a folder may have parts of the model and of guests.
+pub(super) fn block_size(study: &Study) -> u32 {
+    /// A guest's boot takes as long as some twenty of them.
+    const BLOCK: u32 = 250;
+    /// Navigations: a browser takes as long to start as some of them.
+    const PAGE_BLOCK: u32 = 20;
+    if study.has_pages() { PAGE_BLOCK } else { BLOCK }
 }
 
 /// About how long a block takes.

@@ -34,8 +34,6 @@ use crate::study::{
     Study, check_servers, is_modelled,
 };
 
-/// Connections of one block: a boot takes as long as some twenty of them.
-const BLOCK: u32 = 250;
 /// How long a guest may give no sign of life. A block gives some twenty-five in seconds.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// The guest's memory. It takes no more of the host's than it uses.
@@ -46,8 +44,6 @@ const PAGE_MEMORY: Bytes = Bytes(2 << 30);
 const SERVER_MEMORY: Bytes = Bytes(512 << 20);
 /// How often an object may be in memory: in a file, in a server, on its way.
 const COPIES: u64 = 4;
-/// Navigations of one block: a browser takes as long to start as some of them.
-const PAGE_BLOCK: u32 = 20;
 /// What this machine grants guests, each of which may use 256 MB.
 ///
 /// # Errors
@@ -320,7 +316,7 @@ impl Engine for VirtualEngine {
     }
 
     fn block_size(&self, study: &Study) -> u32 {
-        if study.has_pages() { PAGE_BLOCK } else { BLOCK }
+        model::block_size(study)
     }
 
     /// Guests have one processor each, of those that this process may use and, in a container, has

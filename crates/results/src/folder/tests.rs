@@ -785,3 +785,24 @@ fn a_remedy_is_that_of_the_kind_of_error() {
     let line = refused(io::ErrorKind::Other).to_string();
     assert_eq!(line, "can't read \"out/rows.parquet\": other error");
 }
+
+/// The folder says which kernel carried its bytes once there is one.
+#[test]
+fn a_run_that_began_without_a_kernel_gets_one() {
+    let (root, study) = (TempDir::new().unwrap(), study());
+    let with = |kernel: &str| {
+        let mut manifest = manifest(&study);
+        kernel.clone_into(&mut manifest.environment.kernel);
+        let folder = Folder::take(root.path(), &study, manifest, Start::Resume).unwrap();
+        drop(folder);
+        read_manifest(root.path())
+            .unwrap()
+            .unwrap()
+            .environment
+            .kernel
+    };
+    assert_eq!(with(Environment::NO_KERNEL), Environment::NO_KERNEL);
+    for kernel in ["Linux 6.18", Environment::NO_KERNEL, "Linux 6.12"] {
+        assert_eq!(with(kernel), "Linux 6.18");
+    }
+}
