@@ -31,7 +31,8 @@ use lastbyte::results::{
     write_rows,
 };
 use lastbyte::study::{
-    Arm, ChainProfile, CpuTime, EngineChoice, Experiment, NamedNetwork, Parameter, check_comparison,
+    Arm, ChainProfile, CpuTime, EngineChoice, Experiment, NamedNetwork, Parameter,
+    check_comparison, check_metric,
 };
 
 pub(super) const DEFAULT_BASELINE: &str = "secp256r1/rsa-2048";
@@ -369,6 +370,9 @@ impl Compare {
 
     fn check_thresholds(&self, arms: &[Arm]) -> Result<(), Failure> {
         for threshold in self.thresholds() {
+            check_metric(threshold.metric, arms).map_err(|problem| {
+                Failure::Usage(format!("threshold \"{threshold}\": {problem}"))
+            })?;
             let hint = match threshold.bound {
                 Bound::Increase(_) if arms.len() == 1 => {
                     "is an increase over the baseline: name an arm with --against"

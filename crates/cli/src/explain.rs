@@ -11,7 +11,7 @@ use super::options::Network;
 use super::{Failure, arguments, own, print, print_json, screen, tell};
 use lastbyte::explain::check;
 use lastbyte::report;
-use lastbyte::study::{Arm, Cell};
+use lastbyte::study::{Arm, Cell, check_transports};
 
 #[derive(Debug, Args)]
 pub(super) struct Explain {
@@ -57,6 +57,7 @@ impl Explain {
         };
         let arms: Vec<Arm> = arms.map_err(Failure::usage)?;
         arguments::check_once(&arms)?;
+        check_transports(&arms, &cells).map_err(Failure::usage)?;
         own::fetch(&arms)?;
         for arm in arms.iter().filter(|arm| arm.server.is_foreign()) {
             tell(format_args!(

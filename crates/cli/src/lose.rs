@@ -9,6 +9,7 @@ use lastbyte::report;
 use lastbyte::results::Outcome;
 use lastbyte::study::{
     Arm, Cell, CpuTime, Emulation, EngineChoice, Experiment, QuicIn, Study, TransportName,
+    check_transports,
 };
 use lastbyte_link::Seed;
 
@@ -43,6 +44,7 @@ impl Lose {
         let arms: Vec<Arm> = self.arms.iter().map(|arm| chains.of(arm)).collect();
         arguments::check_once(&arms)?;
         let asked = self.network.cells().map_err(Failure::Usage)?;
+        check_transports(&arms, &asked).map_err(Failure::usage)?;
         let has_luck = (asked.iter()).any(|cell| cell.link != cell.link.without_luck());
         let mut cells: Vec<Cell> = Vec::new();
         for cell in asked.iter().map(lab::handshake_of) {

@@ -16,7 +16,8 @@ use super::Failure;
 use super::one_of::one_of;
 use lastbyte::study::{
     Arm, Cell, Choice, CommandLine, Connections, CpuTime, Emulation, Experiment, Lists,
-    NamedNetwork, Parameter, Population, QuicIn, Reading, StudyFolder, check_servers,
+    NamedNetwork, Parameter, Population, QuicIn, Reading, StudyFolder, check_place,
+    check_servers,
 };
 
 /// Parameters of cells, each an option, and networks by name. Those that take lists make a grid.
@@ -431,6 +432,7 @@ impl Network {
             ..Experiment::new(arms, cells, connections)
         };
         let experiment = experiment.with_cpu(sampling.cpu);
+        check_place(experiment.quic_in, &experiment.arms).map_err(|problem| problem.to_string())?;
         check_servers(&experiment)?;
         Ok(experiment)
     }

@@ -390,7 +390,7 @@ fn absence(metric: Metric, cell: &Cell, sample: &Sample) -> Absent {
     let late = sample.rows.iter().filter(|row| metric.of(row).is_none());
     let is_quic = |row: &Row| row.exchange.transport.quic().is_some();
     match metric {
-        Metric::Connect | Metric::TlsHandshake if sample.rows.iter().any(is_quic) => Absent::NoTcp,
+        metric if metric.is_of_tcp() && sample.rows.iter().any(is_quic) => Absent::NoTcp,
         Metric::Ttfb if cell.page.is_none() && cell.data == Bytes(0) => Absent::NoData,
         _ => Absent::Failures {
             failed: count(late.count()),

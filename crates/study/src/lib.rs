@@ -31,6 +31,7 @@ mod settings;
 pub mod table_file;
 #[cfg(test)]
 mod tests;
+mod transport;
 mod value;
 
 pub use arm::{ArmError, ArmProblem, NoKeys, Settings};
@@ -76,6 +77,7 @@ pub use settings::{
     Congestion, CpuTime, Emulation, EngineChoice, EngineName, Gso, Leads, Preset, QuicIn,
     TransportName, is_modelled,
 };
+pub use transport::{NoSuchTime, NobodyHas, check_metric, check_place, check_transports};
 pub use value::{HostsError, PageError, ParameterError, SizeError, ValueError};
 
 use std::path::PathBuf;

@@ -43,6 +43,11 @@ metrics! {
 }
 
 impl Metric {
+    /// Whether it is of TCP's own handshake, which there is none of over QUIC.
+    pub fn is_of_tcp(self) -> bool {
+        matches!(self, Metric::Connect | Metric::TlsHandshake)
+    }
+
     /// Those from just before `connect()`, in the order of a connection.
     pub const FROM_CONNECT: [Metric; 4] = [
         Metric::Connect,

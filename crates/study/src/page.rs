@@ -12,7 +12,7 @@ use super::server::{ServerProblem, check_transfers, is_classical, is_ml_dsa, of_
 use super::value::PageError;
 use super::{
     Arm, ArmChain, Cell, CpuTime, Emulation, Experiment, NamedFile, Preset, Server, Study,
-    StudyFolder,
+    StudyFolder, check_transports,
 };
 
 /// Where a page comes from.
@@ -175,6 +175,7 @@ pub fn check_servers(experiment: &Experiment) -> Result<(), String> {
 }
 
 fn check_each(experiment: &Experiment) -> Result<(), ServerProblem> {
+    check_transports(&experiment.arms, &experiment.cells)?;
     let has_page = |cell: &&Cell| cell.page.is_some();
     match experiment.cells.iter().filter(has_page).count() {
         0 => check_transfers(experiment),

@@ -21,7 +21,7 @@ use lastbyte_link::{Bytes, Direction, Link, UnknownName};
 use self::spec::{Caption, Measures, Place, Scope, Set, Spec};
 pub use self::spec::{Choice, Column, CommandLine, Lists, Reading, Value};
 use super::value::ParameterError;
-use super::{Cell, StudyFolder};
+use super::{Cell, StudyFolder, TransportName};
 
 /// All parameters: in this order they are set and reported, and in grids the last changes fastest.
 const ALL: [Parameter; 30] = [
@@ -214,6 +214,11 @@ impl Parameter {
     /// Whether it is a property of transfers alone.
     pub fn is_of_transfers(self) -> bool {
         self.0.measures == Measures::Transfers
+    }
+
+    /// The only transport that has it, if the other has not.
+    pub fn transport(self) -> Option<TransportName> {
+        self.0.transport
     }
 
     /// Whether it is a property of the link.

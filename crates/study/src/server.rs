@@ -5,8 +5,8 @@ use lastbyte_sizes::{Group, KeyAlgorithm, Resumption};
 use thiserror::Error;
 
 use super::{
-    Arm, ArmChain, Cell, CpuTime, Delivery, Emulation, Experiment, Parameter, Preset, Sessions,
-    Study, Writes,
+    Arm, ArmChain, Cell, CpuTime, Delivery, Emulation, Experiment, NobodyHas, Parameter, Preset,
+    Sessions, Study, Writes,
 };
 
 /// Whose server answers.
@@ -56,6 +56,9 @@ impl Server {
 /// What the servers of an experiment's arms can't answer: what, why, and what to write instead.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub(super) enum ServerProblem {
+    /// A parameter acts on no arm.
+    #[error(transparent)]
+    NobodyHas(#[from] NobodyHas),
     /// One of a study's parts has both.
     #[error("pages and transfers are measured apart: write a [[measure]] for each")]
     Apart,

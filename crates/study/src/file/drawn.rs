@@ -7,8 +7,9 @@ use crate::headline::{TextPiece, text_pieces};
 use crate::parameter::Alternative;
 use crate::question::cells_named;
 use crate::{
-    Arm, Bearing, Bounds, Check, Claim, Figure, Filter, Headline, Measure, MessageSize, Parameter,
-    Percentile, Piece, Place, Plot, Published, Quantity, Question, UnknownName,
+    Arm, Bearing, Bounds, Check, Claim, Figure, Filter, Headline, Measure, MessageSize, Metric,
+    Parameter, Percentile, Piece, Place, Plot, Published, Quantity, Question, UnknownName,
+    check_metric,
 };
 
 /// What figures, published numbers and claims refer to.
@@ -42,13 +43,14 @@ impl References<'_> {
         }
         let measures = self.measures_of(table, "measure")?;
         let arms = table.read("arms", |field| field.list(|arm| self.arm(arm, &measures)))?;
+        let drawn: Vec<&str> = arms.iter().flatten().map(String::as_str).collect();
         Ok(Figure {
             id: table.require("id", "id = \"NAME\"")?.name()?.to_owned(),
             title: table.read("title", Field::text)?.map(str::to_owned),
             plot,
             x: table.read("x", Field::parse)?,
             facets: list("facet")?.unwrap_or_default(),
-            metric: table.read("metric", Field::parse)?.unwrap_or_default(),
+            metric: self.metric(table, &measures, &drawn)?,
             arms: arms.unwrap_or_default(),
             cells: self.cells(table, &measures)?,
             pool: list("pool")?.unwrap_or_default(),
@@ -228,8 +230,8 @@ impl References<'_> {
         let pool = table.read("pool", |field| field.list(Field::parse))?;
         Ok(Question {
             cells: self.cells(table, &measures)?,
+            metric: self.metric(table, &measures, &[&*arm])?,
             arm,
-            metric: table.read("metric", Field::parse)?.unwrap_or_default(),
             percentiles: percentiles(table)?.unwrap_or_else(|| self.percentiles.to_vec()),
             pool: pool.unwrap_or_default(),
             quantity,
@@ -266,6 +268,26 @@ impl References<'_> {
                 Err(what.error(StudyProblem::Value(unknown.to_string())))
             }
         }
+    }
+
+    /// A time that one of these arms has at least; of all that are measured there, where none is named.
+    fn metric(
+        &self,
+        table: &Table,
+        measures: &[String],
+        arms: &[&str],
+    ) -> Result<Metric, StudyError> {
+        let Some(field) = table.get("metric") else {
+            return Ok(Metric::default());
+        };
+        let metric: Metric = field.parse()?;
+        let measured = self.measures.iter();
+        let measured = measured.filter(|measure| measures.contains(&measure.id));
+        let all = measured.flat_map(|measure| &measure.experiment.arms);
+        let asked = all.filter(|arm| arms.is_empty() || arms.contains(&&*arm.name));
+        check_metric(metric, asked)
+            .map_err(|problem| field.error(StudyProblem::Value(problem.to_string())))?;
+        Ok(metric)
     }
 
     /// What is to have an increase must not be the baseline.

@@ -7,7 +7,10 @@ use super::keys::{self, names};
 use super::table::{Field, Table};
 use super::{File, GRID, StudyError, StudyProblem, grid, sampling};
 use crate::search::unpadded;
-use crate::{Arm, ArmChain, Connections, CpuTime, Experiment, Metric, PublishedEdges, Search};
+use crate::{
+    Arm, ArmChain, Connections, CpuTime, Experiment, Metric, NoSuchTime, NobodyHas, PublishedEdges,
+    Search, check_metric, check_transports,
+};
 
 const HEADER: &str = "[[search]]";
 const PUBLISHED: &str = "[[search.published]]";
@@ -111,6 +114,10 @@ fn check_sizes(search: &Search, to: &Field) -> Result<(), StudyError> {
 enum NothingToFind {
     #[error("arm {arm:?} can't grow: {problem}; name one whose chain is made, without :BYTESB")]
     CantGrow { arm: String, problem: &'static str },
+    #[error(transparent)]
+    NobodyHas(#[from] NobodyHas),
+    #[error(transparent)]
+    NoSuchTime(#[from] NoSuchTime),
     #[error("\"connections\" of a search is a number: so many for each size")]
     Connections,
     #[error("without an RTT nothing steps: give links one")]
@@ -132,6 +139,8 @@ fn check(search: &Search) -> Result<(), NothingToFind> {
         connections,
         ..
     } = &search.experiment;
+    check_transports(arms, cells)?;
+    check_metric(search.metric, arms)?;
     for arm in arms {
         let problem = match &arm.chain {
             ArmChain::Pem(_) => "its chain is a file, which is sent as it is",

@@ -4,11 +4,13 @@ use super::spec::{
     Access, Caption, Choice, Column, CommandLine, Lists, Measures, Place, Reading, Scope, Spec,
     Value, read,
 };
+use crate::TransportName;
 
 pub(super) static MTU: Spec = Spec {
     name: "mtu",
     scope: Scope::Cell,
     measures: Measures::Both,
+    transport: None,
     title: "MTU, bytes",
     caption: Caption::Unusual(|cell| format!("mtu {}", cell.hosts.mtu)),
     reading: Reading::Text,
@@ -32,6 +34,7 @@ pub(super) static TIMESTAMPS: Spec = Spec {
     name: "timestamps",
     scope: Scope::Cell,
     measures: Measures::Both,
+    transport: Some(TransportName::Tcp),
     title: "TCP timestamps",
     caption: Caption::Unusual(|cell| format!("timestamps {}", cell.hosts.timestamps)),
     reading: Reading::Text,
@@ -55,6 +58,7 @@ pub(super) static BUFFERS: Spec = Spec {
     name: "buffers",
     scope: Scope::Cell,
     measures: Measures::Both,
+    transport: Some(TransportName::Tcp),
     title: "buffers",
     caption: Caption::Unusual(|cell| format!("buffers {}", cell.hosts.buffers)),
     reading: Reading::Text,
@@ -78,6 +82,7 @@ pub(super) static RECEIVE_BUFFER: Spec = Spec {
     name: "receive_buffer",
     scope: Scope::Cell,
     measures: Measures::Transfers,
+    transport: Some(TransportName::Tcp),
     title: "client's receive buffer",
     caption: Caption::Unusual(|cell| format!("receive buffer {}", cell.hosts.receive_buffer)),
     reading: Reading::Text,
@@ -101,6 +106,7 @@ pub(super) static TSO: Spec = Spec {
     name: "tso",
     scope: Scope::Cell,
     measures: Measures::Both,
+    transport: Some(TransportName::Tcp),
     title: "TSO",
     caption: Caption::Unusual(|cell| format!("tso {}", cell.hosts.tso)),
     reading: Reading::Text,
@@ -124,6 +130,7 @@ pub(super) static WRITES: Spec = Spec {
     name: "writes",
     scope: Scope::Cell,
     measures: Measures::Both,
+    transport: Some(TransportName::Tcp),
     title: "writes",
     caption: Caption::Unusual(|cell| format!("writes {}", cell.hosts.writes)),
     reading: Reading::Text,

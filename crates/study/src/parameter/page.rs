@@ -19,6 +19,7 @@ pub(super) static PAGE: Spec = Spec {
     name: "page",
     scope: Scope::Cell,
     measures: Measures::Pages,
+    transport: None,
     title: "page",
     caption: Caption::Unusual(|cell| {
         let page = cell.page.as_ref();
@@ -58,6 +59,7 @@ pub(super) static ORIGINS: Spec = Spec {
     name: "origins",
     scope: Scope::Cell,
     measures: Measures::Pages,
+    transport: None,
     title: "origins",
     caption: Caption::Unusual(|cell| counted(cell.origins, "origin")),
     reading: Reading::Whole(1..=MOST_ORIGINS),
@@ -81,6 +83,7 @@ pub(super) static CACHE: Spec = Spec {
     name: "cache",
     scope: Scope::Cell,
     measures: Measures::Pages,
+    transport: None,
     title: "cache",
     caption: Caption::Unusual(|cell| format!("cache {}", cell.cache)),
     reading: Reading::Text,
@@ -104,6 +107,7 @@ pub(super) static CPU_SLOWDOWN: Spec = Spec {
     name: "cpu_slowdown",
     scope: Scope::Cell,
     measures: Measures::Pages,
+    transport: None,
     title: "CPU slowdown",
     caption: Caption::Unusual(|cell| match cell.cpu_slowdown {
         1 => "computing as usual".to_owned(),

@@ -9,6 +9,7 @@ use super::spec::{
     Access, Caption, Choice, Column, CommandLine, Lists, Measures, Place, Reading, Scope, Spec,
     Value, read,
 };
+use crate::TransportName;
 use crate::quic::Quic;
 use crate::value::ParameterError;
 
@@ -47,6 +48,7 @@ pub(super) static DATAGRAM: Spec = Spec {
     name: "quic_datagram",
     scope: Scope::Cell,
     measures: Measures::Transfers,
+    transport: Some(TransportName::Quic),
     title: "server's QUIC datagrams, bytes",
     caption: Caption::Unusual(|cell| format!("QUIC datagrams {}", cell.quic.server_datagram)),
     reading: Reading::Whole(SIZES),
@@ -70,6 +72,7 @@ pub(super) static CLIENT_DATAGRAM: Spec = Spec {
     name: "quic_client_datagram",
     scope: Scope::Cell,
     measures: Measures::Transfers,
+    transport: Some(TransportName::Quic),
     title: "client's QUIC datagrams, bytes",
     caption: Caption::Unusual(|cell| {
         format!("client's QUIC datagrams {}", cell.quic.client_datagram)
@@ -95,6 +98,7 @@ pub(super) static INITIAL_RTT: Spec = Spec {
     name: "quic_initial_rtt",
     scope: Scope::Cell,
     measures: Measures::Transfers,
+    transport: Some(TransportName::Quic),
     title: "QUIC's initial RTT, ms",
     caption: Caption::Unusual(|cell| {
         let rtt = format_duration(cell.quic.initial_rtt);
@@ -124,6 +128,7 @@ pub(super) static ACK_DELAY: Spec = Spec {
     name: "quic_ack_delay",
     scope: Scope::Cell,
     measures: Measures::Transfers,
+    transport: Some(TransportName::Quic),
     title: "QUIC's max_ack_delay, ms",
     caption: Caption::Unusual(|cell| {
         let delay = format_duration(cell.quic.ack_delay);

@@ -8,7 +8,7 @@ use std::time::Duration;
 use lastbyte_link::{Bytes, Direction, Link, Loss, Rate, format_duration};
 
 use crate::value::ParameterError;
-use crate::{Cell, StudyFolder};
+use crate::{Cell, StudyFolder, TransportName};
 
 /// All that there is to know of a parameter.
 pub(crate) struct Spec {
@@ -17,6 +17,8 @@ pub(crate) struct Spec {
     pub(crate) scope: Scope,
     /// What is measured where it means something.
     pub(crate) measures: Measures,
+    /// The only transport that has it, if the other has not.
+    pub(crate) transport: Option<TransportName>,
     /// The title of an axis, with its unit.
     pub(crate) title: &'static str,
     pub(crate) caption: Caption,

@@ -4,7 +4,7 @@ use super::spec::{
     Access, Caption, Choice, Column, CommandLine, Lists, Measures, Place, Reading, Scope, Spec,
     Value, read,
 };
-use crate::Hosts;
+use crate::{Hosts, TransportName};
 
 /// An initial window in segments, at most.
 const MOST_INITCWND: u32 = 1000;
@@ -14,6 +14,7 @@ pub(super) static PRESET: Spec = Spec {
     name: "preset",
     scope: Scope::Cell,
     measures: Measures::Both,
+    transport: Some(TransportName::Tcp),
     title: "preset",
     caption: Caption::Unusual(|cell| format!("preset {}", cell.preset)),
     reading: Reading::Text,
@@ -42,6 +43,7 @@ pub(super) static GSO: Spec = Spec {
     name: "gso",
     scope: Scope::Cell,
     measures: Measures::Both,
+    transport: Some(TransportName::Tcp),
     title: "GSO",
     caption: Caption::Unusual(|cell| format!("gso {}", cell.gso)),
     reading: Reading::Text,
@@ -65,6 +67,7 @@ pub(super) static CONGESTION: Spec = Spec {
     name: "congestion",
     scope: Scope::Cell,
     measures: Measures::Both,
+    transport: None,
     title: "congestion control",
     caption: Caption::Unusual(|cell| cell.congestion.to_string()),
     reading: Reading::Text,
@@ -88,6 +91,7 @@ pub(super) static CLIENT_INITCWND: Spec = Spec {
     name: "client_initcwnd",
     scope: Scope::Cell,
     measures: Measures::Both,
+    transport: None,
     title: "client's initial window, segments",
     caption: Caption::Unusual(|cell| format!("client initcwnd {}", cell.client_initcwnd)),
     reading: Reading::Whole(1..=MOST_INITCWND),
@@ -111,6 +115,7 @@ pub(super) static INITCWND: Spec = Spec {
     name: "initcwnd",
     scope: Scope::Cell,
     measures: Measures::Both,
+    transport: None,
     title: "initial window, segments",
     caption: Caption::Always(|cell| format!("initcwnd {}", cell.initcwnd)),
     reading: Reading::Whole(1..=MOST_INITCWND),
