@@ -12,7 +12,7 @@ use super::server::{ServerProblem, check_transfers, is_classical, is_ml_dsa, of_
 use super::value::PageError;
 use super::{
     Arm, ArmChain, Cell, CpuTime, Emulation, Experiment, NamedFile, Preset, Server, Study,
-    StudyFolder, check_transports,
+    StudyFolder, TransportName, check_transports,
 };
 
 /// Where a page comes from.
@@ -214,6 +214,12 @@ fn check_pages(experiment: &Experiment) -> Result<(), ServerProblem> {
 }
 
 fn check_arm(arm: &Arm) -> Result<(), ServerProblem> {
+    // Before what its server is: none that it could name goes with QUIC.
+    if arm.transport == TransportName::Quic {
+        return Err(ServerProblem::OfPages(
+            "pages are loaded over TCP alone, with HTTP/2: leave transport=quic out, and name a server, as server=node",
+        ));
+    }
     if arm.server == Server::Lastbyte {
         return Err(ServerProblem::OneConnection);
     }

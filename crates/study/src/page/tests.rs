@@ -76,6 +76,12 @@ fn what_a_browser_can_not_is_refused_with_the_reason() {
             "can't verify slh-dsa-sha2-128s",
         ),
         ("x25519/ecdsa-p256", MEDIAN, "add server=node"),
+        // Which would be refused, too.
+        (
+            "x25519/ecdsa-p256/transport=quic",
+            MEDIAN,
+            "pages are loaded over TCP alone, with HTTP/2: leave transport=quic out",
+        ),
         (
             "x25519/ecdsa-p256/resume=ticket/server=node",
             MEDIAN,
