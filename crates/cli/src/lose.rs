@@ -45,6 +45,7 @@ impl Lose {
         arguments::check_once(&arms)?;
         let asked = self.network.cells().map_err(Failure::Usage)?;
         check_transports(&arms, &asked).map_err(Failure::usage)?;
+        options::check_shares(&arms, &asked).map_err(Failure::Usage)?;
         let has_luck = (asked.iter()).any(|cell| cell.link != cell.link.without_luck());
         let mut cells: Vec<Cell> = Vec::new();
         for cell in asked.iter().map(lab::handshake_of) {

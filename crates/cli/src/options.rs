@@ -16,7 +16,7 @@ use super::Failure;
 use super::one_of::one_of;
 use lastbyte::study::{
     Arm, Cell, Choice, CommandLine, Connections, CpuTime, Emulation, Experiment, Lists,
-    NamedNetwork, Parameter, Population, QuicIn, Reading, StudyFolder, check_place,
+    NamedNetwork, Parameter, Population, QuicIn, Reading, Sessions, StudyFolder, check_place,
     check_servers,
 };
 
@@ -409,6 +409,7 @@ impl Network {
         sampling: &Sampling,
     ) -> Result<Experiment, String> {
         let mut cells = self.grid()?;
+        check_shares(&arms, &cells)?;
         (cells.iter()).try_for_each(|cell| check_rates(cell, sampling.timeout))?;
         for cell in &mut cells {
             let drawn = cell.population.take().map(|population| Population {
@@ -435,6 +436,20 @@ impl Network {
         check_place(experiment.quic_in, &experiment.arms).map_err(|problem| problem.to_string())?;
         check_servers(&experiment)?;
         Ok(experiment)
+    }
+}
+
+/// Whether there is a population for arms of which a share of connections resume.
+pub(super) fn check_shares(arms: &[Arm], cells: &[Cell]) -> Result<(), String> {
+    let has_population = cells.iter().any(|cell| cell.population.is_some());
+    let sharing = |arm: &&Arm| matches!(arm.sessions, Sessions::Share { .. });
+    match arms.iter().find(sharing).filter(|_| !has_population) {
+        Some(arm) => Err(format!(
+            "arm {:?}: a share of connections can resume only in a population: write resume=ticket or resume=no, or \
+             ask `lastbyte compare` for one with --{MIX}, or a study with [population]",
+            arm.name
+        )),
+        None => Ok(()),
     }
 }
 
