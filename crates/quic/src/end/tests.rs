@@ -8,6 +8,8 @@ use lastbyte_tls::{Group, Randomness, Resumption, TlsConfig, stack};
 
 use super::*;
 
+mod hostile;
+
 fn chain(algorithm: KeyAlgorithm) -> Chain {
     let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target");
     let store = Store::open(target.join("test-chains"));
