@@ -58,7 +58,14 @@ fuzz_target!(|data: &[u8]| {
         let in_packets: usize = seen.packets.iter().map(|packet| packet.bytes).sum();
         assert!(in_packets <= seen.bytes);
         for packet in &seen.packets {
-            assert!(packet.crypto.unwrap_or_default() < packet.bytes);
+            let crypto = packet.crypto.iter().flatten();
+            let all: u64 = crypto
+                .clone()
+                .map(|crypto| crypto.bytes.end - crypto.bytes.start)
+                .sum();
+            assert!(all < packet.bytes as u64);
+            let new: u64 = crypto.map(|crypto| crypto.new).sum();
+            assert!(new <= all);
         }
     }
     let sent = datagrams.iter();

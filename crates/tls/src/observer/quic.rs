@@ -8,6 +8,7 @@ mod credit;
 mod frame;
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use lastbyte_sizes::framing;
 
@@ -56,8 +57,8 @@ pub struct Packet {
     pub bytes: usize,
     /// Its number, if it could be opened.
     pub number: Option<u64>,
-    /// Bytes of handshake messages in it, if it could be opened.
-    pub crypto: Option<usize>,
+    /// Handshake messages in it, if it could be opened.
+    pub crypto: Option<Vec<Crypto>>,
     /// Bytes of its token, of an Initial packet.
     pub token: usize,
     /// The connection ID of its receiver, as far as it is known how long that is.
@@ -68,6 +69,34 @@ pub struct Packet {
     pub frames: Vec<Frame>,
 }
 
+/// What is in a packet that was opened.
+#[derive(Default)]
+struct Content {
+    number: Option<u64>,
+    crypto: Vec<Crypto>,
+    frames: Vec<Frame>,
+}
+
+impl Content {
+    /// That of a packet, whose CRYPTO frames follow those that were `sent`.
+    fn of(opened: &Opened, sent: &mut Ranges) -> Content {
+        let frames: Vec<_> = (frame::frames(opened.payload()).map(|(frame, _)| frame)).collect();
+        let crypto = frames.iter().filter_map(|frame| match frame {
+            Frame::Crypto { offset, length } => Some(*offset..offset.saturating_add(*length)),
+            _ => None,
+        });
+        let crypto = crypto.map(|bytes| Crypto {
+            new: sent.add(&bytes),
+            bytes,
+        });
+        Content {
+            number: Some(opened.number),
+            crypto: crypto.collect(),
+            frames,
+        }
+    }
+}
+
 /// Which packets are opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Depth {
@@ -75,6 +104,29 @@ enum Depth {
     Handshake,
     /// All of them.
     All,
+}
+
+impl Packet {
+    /// Whether it asks for an acknowledgement and says nothing else of its own.
+    pub fn is_ping(&self) -> bool {
+        self.frames.contains(&Frame::Ping)
+            && !(self.frames.iter())
+                .any(|frame| frame.is_ack_eliciting() && *frame != Frame::Ping)
+    }
+
+    /// Whether it has handshake messages that its sender sends for the first time.
+    pub fn has_new_crypto(&self) -> bool {
+        (self.crypto.iter().flatten()).any(|crypto| crypto.new > 0)
+    }
+}
+
+/// A CRYPTO frame (RFC 9000, 19.6).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Crypto {
+    /// Where its bytes are among all that its sender says in packets of its kind.
+    pub bytes: Range<u64>,
+    /// How many of them were sent for the first time, or for the first time since a Retry packet has the client begin again.
+    pub new: u64,
 }
 
 /// A type of packets (RFC 9000, 17).
@@ -253,18 +305,45 @@ fn varint(cursor: &mut Cursor<'_>) -> Option<u64> {
 struct Space {
     keys: Option<(HeaderProtection, PacketProtection)>,
     largest: Option<u64>,
-    crypto: Crypto,
+    messages: Ordered,
+    sent: Ranges,
+}
+
+/// What of a stream was sent: ranges that don't touch, the end of each by its beginning.
+#[derive(Default)]
+struct Ranges(BTreeMap<u64, u64>);
+
+impl Ranges {
+    /// Adds some bytes, and tells how many of them are new.
+    fn add(&mut self, bytes: &Range<u64>) -> u64 {
+        let mut all = bytes.clone();
+        let mut known = 0;
+        // From the last one that may reach it, each that it touches becomes a part of it.
+        while let Some((&start, &end)) = self.0.range(..=all.end).next_back() {
+            if end < all.start {
+                break;
+            }
+            let common = end.min(bytes.end).saturating_sub(start.max(bytes.start));
+            known += common;
+            self.0.remove(&start);
+            all = all.start.min(start)..all.end.max(end);
+        }
+        if !all.is_empty() {
+            self.0.insert(all.start, all.end);
+        }
+        bytes.end - bytes.start - known
+    }
 }
 
 /// Handshake messages, in order as far as they have come.
 #[derive(Default)]
-struct Crypto {
+struct Ordered {
     whole: Vec<u8>,
     /// What came ahead, by its offset.
     ahead: BTreeMap<u64, Vec<u8>>,
 }
 
-impl Crypto {
+impl Ordered {
     fn add(&mut self, offset: u64, bytes: &[u8]) {
         // A peer has no more than this to say.
         if offset.saturating_add(bytes.len() as u64) > CAPACITY as u64 {
@@ -334,6 +413,8 @@ struct Reader<'k> {
     phases: [Option<Phases>; 2],
     /// The largest number of a side's 0-RTT and 1-RTT packets.
     largest: [Option<u64>; 2],
+    /// What a side's 1-RTT packets had in CRYPTO frames.
+    data_sent: [Ranges; 2],
     /// How long the connection IDs are that each side has for itself.
     id_lengths: [Option<usize>; 2],
     /// Whether a packet of the server's could be opened: a Retry after that is none (RFC 9000, 17.2.5.2).
@@ -350,6 +431,7 @@ impl<'k> Reader<'k> {
             early: None,
             phases: [None, None],
             largest: [None; 2],
+            data_sent: Default::default(),
             id_lengths: [None; 2],
             is_answered: false,
         }
@@ -373,28 +455,21 @@ impl<'k> Reader<'k> {
                 }
             }
         }
-        let opened = self.open(sender, &header);
-        let frames = opened.as_ref().map(|(_, frames)| frames);
+        let opened = self.open(sender, &header).unwrap_or_default();
         Packet {
             kind: header.kind,
             bytes: header.packet.len(),
-            number: opened.as_ref().map(|(number, _)| *number),
-            crypto: frames.map(|frames| {
-                let lengths = frames.iter().map(|frame| match frame {
-                    Frame::Crypto { length, .. } => usize::try_from(*length).unwrap_or(0),
-                    _ => 0,
-                });
-                lengths.sum()
-            }),
+            number: opened.number,
+            crypto: opened.number.map(|_| opened.crypto),
             token: header.token,
             destination: header.destination.to_vec(),
             source: header.source.map(<[u8]>::to_vec),
-            frames: opened.map(|(_, frames)| frames).unwrap_or_default(),
+            frames: opened.frames,
         }
     }
 
-    /// The number of a packet, and what is in it.
-    fn open(&mut self, sender: Side, header: &Header<'_>) -> Option<(u64, Vec<Frame>)> {
+    /// What is in a packet.
+    fn open(&mut self, sender: Side, header: &Header<'_>) -> Option<Content> {
         let level = match (header.kind, self.depth) {
             (PacketKind::Initial, _) => 0,
             (PacketKind::Handshake, _) => 1,
@@ -402,13 +477,14 @@ impl<'k> Reader<'k> {
                 // The client begins again, with keys of the connection ID that is in it (RFC 9001, 5.2).
                 for side in &mut self.spaces {
                     side[0].keys = None;
+                    side[0].sent = Ranges::default();
                 }
                 return None;
             }
             (PacketKind::ZeroRtt | PacketKind::OneRtt, Depth::All) => {
                 let opened = self.open_data(sender, header)?;
-                let frames = frame::frames(opened.payload()).map(|(frame, _)| frame);
-                return Some((opened.number, frames.collect()));
+                let sent = &mut self.data_sent[sender as usize];
+                return Some(Content::of(&opened, sent));
             }
             _ => return None,
         };
@@ -418,20 +494,19 @@ impl<'k> Reader<'k> {
         let opened = show(header, header_keys, space.largest)?.open(packet_keys)?;
         self.is_answered |= sender == Side::Server;
         space.largest = space.largest.max(Some(opened.number));
-        let mut frames = Vec::new();
+        let content = Content::of(&opened, &mut space.sent);
         for (frame, data) in frame::frames(opened.payload()) {
             if let Frame::Crypto { offset, .. } = frame {
-                space.crypto.add(offset, data);
+                space.messages.add(offset, data);
             }
-            frames.push(frame);
         }
         if (sender, level) == (Side::Server, 0) && self.cipher_suite.is_none() {
             let mut hello = Observation::default();
-            let mut whole = space.crypto.whole.clone();
+            let mut whole = space.messages.whole.clone();
             hello.take_messages(Side::Server, &mut whole);
             self.cipher_suite = hello.cipher_suite;
         }
-        Some((opened.number, frames))
+        Some(content)
     }
 
     /// Opens a packet that has no handshake messages of its own.
@@ -473,7 +548,7 @@ impl<'k> Reader<'k> {
     fn client_random(&self) -> Vec<u8> {
         /// Of the message, and the version.
         const BEFORE: usize = framing::MESSAGE_HEADER + 2;
-        let hello = &self.spaces[Side::Client as usize][0].crypto.whole;
+        let hello = &self.spaces[Side::Client as usize][0].messages.whole;
         (hello.get(BEFORE..BEFORE + 32).unwrap_or_default()).to_vec()
     }
 
@@ -505,7 +580,7 @@ impl<'k> Reader<'k> {
         let mut observation = Observation::default();
         for side in [Side::Server, Side::Client] {
             for space in &mut self.spaces[side as usize] {
-                observation.take_messages(side, &mut space.crypto.whole);
+                observation.take_messages(side, &mut space.messages.whole);
             }
         }
         observation

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use lastbyte_link::Side;
 use lastbyte_sizes::{Message, MessageSizes};
-use lastbyte_tls::observer::quic::{Datagram, PacketKind};
+use lastbyte_tls::observer::quic::{Crypto, Datagram, PacketKind};
 
 use super::ends::{Carried, connection_losing};
 use crate::lab::PreparedArm;
@@ -48,34 +48,37 @@ pub fn lose(
 /// The datagrams of a handshake, each with its number among its sender's and what is in it.
 fn handshake(whole: &Carried) -> Vec<(Side, u32, &Datagram, String)> {
     let mut counts = [0; 2];
-    let mut seen = [[0; 2]; 2];
     let messages = &whole.row.exchange.handshake.messages;
     let datagrams = whole.observed.datagrams.iter();
     datagrams
         .map(|datagram| {
             let number = &mut counts[datagram.sender as usize];
             *number += 1;
-            let carries = carries(datagram, messages, &mut seen[datagram.sender as usize]);
+            let carries = carries(datagram, messages);
             (datagram.sender, *number - 1, datagram, carries)
         })
         .collect()
 }
 
-/// What is in a datagram: `seen` is how many bytes of messages its sender sent before, in Initial and in Handshake packets.
-fn carries(datagram: &Datagram, messages: &MessageSizes, seen: &mut [usize; 2]) -> String {
-    let of = |flight: HandshakeFlight, hellos: &[Message]| -> [Vec<Message>; 2] {
-        let all = flight.messages().iter().copied();
-        all.partition::<Vec<_>, _>(|message| hellos.contains(message))
-            .into()
+/// What an end says in Initial and in Handshake packets, in this order.
+fn levels(sender: Side) -> [Vec<Message>; 2] {
+    let hellos = match sender {
+        Side::Client => [Message::ClientHello, Message::SecondClientHello],
+        Side::Server => [Message::HelloRetryRequest, Message::ServerHello],
     };
-    let levels = match datagram.sender {
-        Side::Client => {
-            let [_, finish] = of(HandshakeFlight::ClientFinish, &[]);
-            [vec![Message::ClientHello], finish]
-        }
-        Side::Server => of(HandshakeFlight::Server, &[Message::ServerHello]),
+    let flight = match sender {
+        Side::Client => HandshakeFlight::ClientFinish,
+        Side::Server => HandshakeFlight::Server,
     };
-    let mut parts = Vec::new();
+    let rest = flight.messages().iter().copied();
+    let rest = rest.filter(|message| !hellos.contains(message)).collect();
+    [hellos.to_vec(), rest]
+}
+
+/// What is in a datagram, by the places of its CRYPTO frames among all that its sender says.
+fn carries(datagram: &Datagram, messages: &MessageSizes) -> String {
+    let levels = levels(datagram.sender);
+    let mut parts: Vec<String> = Vec::new();
     for packet in &datagram.packets {
         let level = match packet.kind {
             PacketKind::Initial => 0,
@@ -84,20 +87,38 @@ fn carries(datagram: &Datagram, messages: &MessageSizes, seen: &mut [usize; 2]) 
                 parts.push("Retry".to_owned());
                 continue;
             }
-            _ => continue,
-        };
-        let begin = seen[level];
-        let end = begin + packet.crypto.unwrap_or(0);
-        seen[level] = end;
-        let mut offset = 0;
-        for message in &levels[level] {
-            let Some(bytes) = messages.get(*message) else {
+            PacketKind::ZeroRtt => {
+                parts.push("early data".to_owned());
                 continue;
-            };
-            let own = offset..offset + bytes as usize;
-            offset = own.end;
-            parts.extend(part(*message, &own, &(begin..end)));
+            }
+            PacketKind::VersionNegotiation | PacketKind::OneRtt => continue,
+        };
+        let frames = packet.crypto.as_deref().unwrap_or_default();
+        if frames.is_empty() && packet.is_ping() {
+            parts.push("a probe".to_owned());
+        }
+        for Crypto { bytes, new } in frames {
+            let again = if *new == 0 { " again" } else { "" };
+            let place = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
+            let bytes = place(bytes.start)..place(bytes.end);
+            let mut offset = 0;
+            for message in &levels[level] {
+                let Some(length) = messages.get(*message) else {
+                    continue;
+                };
+                let own = offset..offset + length as usize;
+                offset = own.end;
+                parts.extend(part(*message, &own, &bytes).map(|part| part + again));
+            }
         }
     }
+    let is_opaque = |kind| matches!(kind, PacketKind::OneRtt | PacketKind::VersionNegotiation);
+    if datagram.packets.iter().all(|packet| is_opaque(packet.kind)) {
+        return "1-RTT packets alone".to_owned();
+    }
+    parts.dedup();
     in_words(&parts)
 }
+
+#[cfg(test)]
+mod tests;

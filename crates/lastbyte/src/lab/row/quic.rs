@@ -10,12 +10,12 @@ use crate::results::{Exchange, HandshakeFlight};
 
 /// What was seen of a handshake on its datagrams.
 pub(in crate::lab) fn exchange(observed: &QuicObservation) -> Exchange {
-    // Payload of the datagrams that have handshake messages, or early data, in packets of one kind.
+    // Payload of the datagrams that have handshake messages for the first time, or early data, in packets of one kind: what
+    // TCP sends again is no part of its flights either.
     let carrying = |sender: Side, kinds: &[PacketKind]| -> Vec<u32> {
         let is_one = |packet: &Packet| {
             let is_early = packet.kind == PacketKind::ZeroRtt;
-            kinds.contains(&packet.kind)
-                && (is_early || packet.crypto.is_some_and(|bytes| bytes > 0))
+            kinds.contains(&packet.kind) && (is_early || packet.has_new_crypto())
         };
         let sent = observed.datagrams.iter();
         let datagrams =

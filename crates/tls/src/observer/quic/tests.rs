@@ -62,7 +62,11 @@ fn the_initial_of_the_appendix_is_read() {
         kind: PacketKind::Initial,
         bytes: 1200,
         number: Some(2),
-        crypto: Some(241),
+        crypto: Some(vec![Crypto {
+            bytes: 0..241,
+            new: 241,
+        }]),
+        pings: 0,
         token: 0,
         destination: hex::decode("8394c8f03e515708").unwrap(),
         source: Some(Vec::new()),
@@ -82,7 +86,7 @@ fn the_initial_of_the_appendix_is_read() {
 
 #[test]
 fn crypto_is_put_in_order() {
-    let mut crypto = Crypto::default();
+    let mut crypto = Ordered::default();
     for (offset, bytes) in [
         (4, "efg"),
         (0, "ab"),
@@ -96,6 +100,52 @@ fn crypto_is_put_in_order() {
     assert_eq!(crypto.whole, b"abcdefg");
     crypto.add(u64::MAX, b"far");
     assert_eq!(crypto.ahead.len(), 1);
+}
+
+/// What a client sends again is known by its place: a part of it may be new.
+#[test]
+fn what_is_sent_again_is_not_new() {
+    let header = |number: u8| {
+        hex::decode(format!(
+            "c300000001088394c8f03e5157080000449e000000{number:02x}"
+        ))
+        .unwrap()
+    };
+    let mut observer = QuicObserver::default();
+    let frames: [&[u8]; 5] = [
+        &[1, 6, 4, 2, 7, 7],
+        &[6, 0, 3, 7, 7, 7],
+        &[6, 2, 5, 7, 7, 7, 7, 7],
+        &[6, 0, 7, 7, 7, 7, 7, 7, 7, 7],
+        &[2, 0, 0, 0, 0],
+    ];
+    for (number, frames) in (0..).zip(frames) {
+        observer.sent(
+            Side::Client,
+            &seal(&header(number), frames, 1162, number.into()),
+        );
+    }
+    let observed = observer.observe(&KeyLog::default());
+    let packets = observed
+        .datagrams
+        .iter()
+        .flat_map(|datagram| &datagram.packets);
+    let read: Vec<_> = packets
+        .map(|packet| {
+            let crypto = packet.crypto.clone().unwrap();
+            let ranges = crypto.into_iter().map(|crypto| (crypto.bytes, crypto.new));
+            let pings = packet.frames.iter().filter(|frame| **frame == Frame::Ping);
+            (pings.count(), ranges.collect::<Vec<_>>())
+        })
+        .collect();
+    let expected = [
+        (1, vec![(4..6, 2)]),
+        (0, vec![(0..3, 3)]),
+        (0, vec![(2..7, 2)]),
+        (0, vec![(0..7, 0)]),
+        (0, vec![]),
+    ];
+    assert_eq!(read, expected);
 }
 
 /// RFC 9000, A.3.
@@ -118,6 +168,17 @@ proptest! {
         }
         let observed = observer.observe(&KeyLog::default());
         prop_assert_eq!(observed.datagrams.len(), datagrams.len());
+    }
+
+    #[test]
+    fn ranges_count_each_byte_once(all in prop::collection::vec((0_u64..60, 0_u64..12), 0..30)) {
+        let (mut ranges, mut known) = (Ranges::default(), std::collections::BTreeSet::new());
+        for (start, length) in all {
+            let new = (start..start + length).filter(|byte| known.insert(*byte)).count() as u64;
+            prop_assert_eq!(ranges.add(&(start..start + length)), new);
+        }
+        let covered: u64 = ranges.0.iter().map(|(start, end)| end - start).sum();
+        prop_assert_eq!(covered, known.len() as u64);
     }
 
     #[test]
