@@ -216,11 +216,13 @@ pub enum Reason {
     ClientWindow,
     /// The window and the pacer of QUIC's ends are those of BBR.
     Bbr,
+    /// QUIC's ends search for the largest datagrams, so that sizes are others than those they begin with.
+    MtuDiscovery,
 }
 
 impl Reason {
     /// All of them.
-    pub const ALL: [Reason; 9] = [
+    pub const ALL: [Reason; 10] = [
         Reason::SynAgain,
         Reason::LossProbe,
         Reason::SlowStartEnd,
@@ -230,6 +232,7 @@ impl Reason {
         Reason::Paced,
         Reason::ClientWindow,
         Reason::Bbr,
+        Reason::MtuDiscovery,
     ];
 
     /// Whether packets are sent again for it.
@@ -242,7 +245,8 @@ impl Reason {
             | Reason::SmallBuffer
             | Reason::Paced
             | Reason::ClientWindow
-            | Reason::Bbr => false,
+            | Reason::Bbr
+            | Reason::MtuDiscovery => false,
         }
     }
 
@@ -259,6 +263,7 @@ impl Reason {
             Reason::Paced => "paced",
             Reason::ClientWindow => "client-window",
             Reason::Bbr => "bbr",
+            Reason::MtuDiscovery => "mtu-discovery",
         }
     }
 }
@@ -287,6 +292,8 @@ impl fmt::Display for Reason {
             }
             Reason::Bbr => {
                 "the window and the pacer of quinn's BBR are others than those that arithmetic follows"
+            Reason::MtuDiscovery => {
+                "QUIC's ends search for the largest datagrams, whose sizes arithmetic does not follow"
             }
             Reason::SmallBuffer => {
                 "the client has received more than five times what it set its receive buffer to, whose window moves otherwise by then"

@@ -10,8 +10,8 @@ use lastbyte_tls::{Alert, KeyLog, Session, Stack, Tickets, TlsError};
 use quinn_proto::congestion::{BbrConfig, ControllerFactory, CubicConfig, NewRenoConfig};
 use quinn_proto::{
     AckFrequencyConfig, ClientConfig, Connection, ConnectionError, ConnectionHandle, DatagramEvent,
-    Dir, Endpoint, EndpointConfig, Event, ReadError, ServerConfig, StreamId, TransportConfig,
-    TransportErrorCode, ValidationTokenConfig, VarInt,
+    Dir, Endpoint, EndpointConfig, Event, MtuDiscoveryConfig, ReadError, ServerConfig, StreamId,
+    TransportConfig, TransportErrorCode, ValidationTokenConfig, VarInt,
 };
 
 use crate::seeded::{self, ConnectionIds, Key, NoTime};
@@ -24,6 +24,10 @@ use crate::watched::{Watching, WindowQuery};
 pub struct Settings {
     /// The UDP payload of its datagrams, in bytes: 1200 at least (RFC 9000, 14).
     pub datagram: u16,
+    /// What becomes of that size.
+    pub mtu_discovery: MtuDiscovery,
+    /// The largest UDP payload that it takes, in bytes (`max_udp_payload_size`; RFC 9000, 18.2).
+    pub receives: u16,
     /// The initial congestion window, in bytes.
     pub window: u64,
     /// What moves it.
@@ -43,10 +47,15 @@ impl Settings {
     /// Before one is measured (RFC 9002, 6.2.2).
     pub const INITIAL_RTT: Duration = Duration::from_millis(333);
 
+    /// What quinn's ends take where nothing is said: what an Ethernet frame holds.
+    pub const RECEIVES: u16 = 1472;
+
     /// Datagrams of so many bytes, and a window of so many of them.
     pub fn with_window(datagrams: u32, datagram: u16) -> Settings {
         Settings {
             datagram,
+            mtu_discovery: MtuDiscovery::Off,
+            receives: Settings::RECEIVES,
             window: u64::from(datagrams) * u64::from(datagram),
             congestion: Congestion::Cubic,
             initial_rtt: Settings::INITIAL_RTT,
@@ -82,16 +91,20 @@ impl Settings {
                 .reordering_threshold(at_once);
             asked
         });
+        let (discovery, least) = match self.mtu_discovery {
+            // Datagrams that are larger would be others' than those that were asked for.
+            MtuDiscovery::Off => (None, self.datagram),
+            MtuDiscovery::On => (Some(MtuDiscoveryConfig::default()), Settings::DATAGRAM),
+        };
         let mut transport = TransportConfig::default();
         transport
             .congestion_controller_factory(Arc::new(Watching {
                 inner: controller,
                 asked: asked.clone(),
             }))
-            // Datagrams that are larger than this would be others' than those that were asked for.
-            .mtu_discovery_config(None)
+            .mtu_discovery_config(discovery)
             .initial_mtu(self.datagram)
-            .min_mtu(self.datagram)
+            .min_mtu(least)
             .initial_rtt(self.initial_rtt)
             .ack_frequency_config(ack_frequency)
             .max_idle_timeout(self.idle_timeout.try_into().ok())
@@ -100,6 +113,16 @@ impl Settings {
             .allow_spin(false);
         transport
     }
+}
+
+/// Whether an end searches for the largest datagrams that a path holds (RFC 8899), as quinn has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MtuDiscovery {
+    /// Datagrams have one size.
+    Off,
+    /// They begin with [`Settings::datagram`], are padded to [`Settings::DATAGRAM`] where they must be padded, and have no more
+    /// where larger ones are lost.
+    On,
 }
 
 /// What moves the congestion window, as quinn has it.
@@ -291,7 +314,7 @@ impl End {
         config.token_store(tokens.clone());
         let first = ConnectionIds::of_seed(Seed(seed).part("first").0);
         config.initial_dst_cid_provider(Arc::new(move || first.next()));
-        let mut end = End::new(SERVER.into(), tls, asked, seed, None);
+        let mut end = End::new(SERVER.into(), tls, asked, seed, settings, None);
         end.tokens = tokens;
         let connected = end
             .endpoint
@@ -329,7 +352,14 @@ impl End {
         let mut validation = ValidationTokenConfig::default();
         validation.sent(tokens).log(used);
         config.validation_token_config(validation);
-        End::new(CLIENT.into(), tls, asked, seed, Some(Arc::new(config)))
+        End::new(
+            CLIENT.into(),
+            tls,
+            asked,
+            seed,
+            settings,
+            Some(Arc::new(config)),
+        )
     }
 
     fn new(
@@ -337,6 +367,7 @@ impl End {
         tls: Tls,
         asked: WindowQuery,
         seed: u64,
+        settings: &Settings,
         server: Option<Arc<ServerConfig>>,
     ) -> End {
         // A client may have the seed of another connection's server: by their connection IDs, whoever reads both shall tell
@@ -351,6 +382,8 @@ impl End {
             .cid_generator(move || Box::new(ConnectionIds::of_seed(ids)))
             // No version but the one, and no bit that is drawn.
             .grease_quic_bit(false);
+        // Less than a datagram must have is refused, and stays as it is.
+        let _in_range = config.max_udp_payload_size(settings.receives);
         End {
             endpoint: Endpoint::new(Arc::new(config), server, true, None),
             connection: None,

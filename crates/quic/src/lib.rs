@@ -14,7 +14,8 @@ mod tokens;
 mod watched;
 
 pub use end::{
-    Congestion, End, EndError, Ended, Kept, Request, Retries, Settings, Stats, connection_before,
+    Congestion, End, EndError, Ended, Kept, MtuDiscovery, Request, Retries, Settings, Stats,
+    connection_before,
 };
 
 /// The version of the library that speaks QUIC.

@@ -14,7 +14,7 @@ use lastbyte_sizes::{Message, framing};
 
 use super::Row;
 use lastbyte_study::exchange::{REQUEST, early_upload, records};
-use lastbyte_study::{Buffers, Cell, Congestion, Quic, RecordSize, Writes};
+use lastbyte_study::{Buffers, Cell, Congestion, MtuDiscovery, Quic, RecordSize, Writes};
 
 /// When what happens on a connection without loss and jitter. `seen` is what an observer
 /// saw of a handshake of the arm, `compute` the time that its steps take in memory.
@@ -38,12 +38,20 @@ pub fn expected(
 /// Ends that ask each other for another delay of acknowledgements say so in what they send first after the handshake.
 fn over_quic(whole: &Exchange, path: &Path, cell: &Cell) -> Timeline {
     let timeline = quic::timeline(whole, path);
-    let limit = (cell.quic.ack_delay != Quic::ACK_DELAY).then_some(Limit {
-        until: timeline.handshake,
-        reason: Reason::Paced,
-    });
+    let limit = |until, reason| Some(Limit { until, reason });
+    let limit = match (cell.quic.mtu_discovery, cell.quic.ack_delay) {
+        // They pad what they send to other sizes, or lose it.
+        (MtuDiscovery::On, _) if cell.quic.largest_datagram() > Quic::LEAST_DATAGRAM => {
+            limit(Duration::ZERO, Reason::MtuDiscovery)
+        }
+        // Once the handshake is complete they search.
+        (MtuDiscovery::On, _) => limit(timeline.handshake, Reason::MtuDiscovery),
+        (MtuDiscovery::Off, Quic::ACK_DELAY) => None,
+        (MtuDiscovery::Off, _) => limit(timeline.handshake, Reason::Paced),
+    };
+    let limits = [timeline.limit, limit].into_iter().flatten();
     Timeline {
-        limit: timeline.limit.or(limit),
+        limit: limits.min_by_key(|limit| limit.until),
         ..timeline
     }
 }

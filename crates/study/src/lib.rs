@@ -69,7 +69,7 @@ pub use population::{
 };
 pub use question::{Bounds, Check, Claim, MessageSize, Published, Quantity, Question};
 pub use question::{Direction, Distance};
-pub use quic::{NotOverQuic, Quic};
+pub use quic::{MtuDiscovery, NotOverQuic, Quic};
 pub use quoted::quoted;
 pub use search::{PublishedEdges, Search};
 pub use server::Server;

@@ -24,7 +24,7 @@ use super::value::ParameterError;
 use super::{Cell, StudyFolder, TransportName};
 
 /// All parameters: in this order they are set and reported, and in grids the last changes fastest.
-const ALL: [Parameter; 30] = [
+const ALL: [Parameter; 31] = [
     Parameter::LINK,
     Parameter(&link::RTT),
     Parameter::RATE,
@@ -47,6 +47,7 @@ const ALL: [Parameter; 30] = [
     Parameter(&quic::CLIENT_DATAGRAM),
     Parameter(&quic::INITIAL_RTT),
     Parameter(&quic::ACK_DELAY),
+    Parameter(&quic::MTU_DISCOVERY),
     Parameter::PAGE,
     Parameter(&page::ORIGINS),
     Parameter(&page::CACHE),

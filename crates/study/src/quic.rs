@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use lastbyte_link::named;
 use thiserror::Error;
 
 use crate::{Cell, Gso, Mtu, Preset, ReceiveBuffer, Writes};
@@ -26,7 +27,8 @@ pub enum NotOverQuic {
     Window,
     /// Datagrams that don't fit a packet.
     #[error(
-        "an mtu of {mtu} holds no QUIC datagram of {datagram} bytes: {packet} does, and 1200 are the least (RFC 9000, 14)"
+        "an mtu of {mtu} holds no QUIC datagram of {datagram} bytes: {packet} does, 1200 are the least (RFC 9000, 14), and \
+         quic_mtu_discovery=on begins with more than a path holds"
     )]
     Datagram {
         /// What packets may have.
@@ -45,7 +47,11 @@ impl Cell {
     ///
     /// What they can't have, with the hint.
     pub fn check_quic(&self) -> Result<(), NotOverQuic> {
-        let largest = self.quic.client_datagram.max(self.quic.server_datagram);
+        let largest = match self.quic.mtu_discovery {
+            MtuDiscovery::Off => self.quic.largest_datagram(),
+            // What they begin with may be too large.
+            MtuDiscovery::On => Quic::LEAST_DATAGRAM,
+        };
         let packet = Quic::packet(largest);
         let problem = match self {
             _ if self.page.is_some() => NotOverQuic::Page,
@@ -78,13 +84,28 @@ pub struct Quic {
     pub initial_rtt: Duration,
     /// How long each end waits at most before it acknowledges (`max_ack_delay`).
     pub ack_delay: Duration,
+    /// Whether datagrams keep their sizes.
+    pub mtu_discovery: MtuDiscovery,
 }
+
+/// Whether both ends search for the largest datagrams that a path holds (RFC 8899).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MtuDiscovery {
+    /// Datagrams have one size.
+    #[default]
+    Off,
+    /// They begin with that size, are padded to [`Quic::LEAST_DATAGRAM`] where they must be padded, and have no more where larger
+    /// ones are lost. What a path doesn't hold it drops.
+    On,
+}
+
+named!(MtuDiscovery, "setting of MTU discovery", { Off => "off", On => "on" });
 
 impl Quic {
     /// What every path carries (RFC 9000, 14).
     pub const LEAST_DATAGRAM: u16 = 1200;
-    /// What an Ethernet frame holds over IPv4.
-    pub const MOST_DATAGRAM: u16 = 1500 - Quic::HEADERS;
+    /// What a jumbo frame holds over IPv4.
+    pub const MOST_DATAGRAM: u16 = 9000 - Quic::HEADERS;
     /// Those of IPv4 and of UDP, in bytes.
     pub const HEADERS: u16 = 20 + 8;
     /// What ends wait that say nothing else (RFC 9000, 18.2).
@@ -93,6 +114,11 @@ impl Quic {
     /// The IP packet of a datagram, in bytes.
     pub const fn packet(datagram: u16) -> u16 {
         datagram + Quic::HEADERS
+    }
+
+    /// The larger datagrams of both ends, in bytes.
+    pub fn largest_datagram(&self) -> u16 {
+        self.client_datagram.max(self.server_datagram)
     }
 }
 
@@ -104,6 +130,7 @@ impl Default for Quic {
             server_datagram: Quic::LEAST_DATAGRAM,
             initial_rtt: Duration::from_millis(333),
             ack_delay: Quic::ACK_DELAY,
+            mtu_discovery: MtuDiscovery::Off,
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::TransportName;
 use crate::quic::Quic;
 use crate::value::ParameterError;
 
-/// Datagrams that QUIC may have (RFC 9000, 14), and that fit an Ethernet frame.
+/// Datagrams that QUIC may have (RFC 9000, 14), and that fit a jumbo frame.
 const SIZES: RangeInclusive<u32> = Quic::LEAST_DATAGRAM as u32..=Quic::MOST_DATAGRAM as u32;
 
 /// What an end may begin with.
@@ -58,7 +58,7 @@ pub(super) static DATAGRAM: Spec = Spec {
     }),
     command_line: Some(CommandLine {
         value_name: "BYTES",
-        help: "The UDP payload of the server's datagrams over QUIC, 1200 to 1472 bytes",
+        help: "The UDP payload of the server's datagrams over QUIC, 1200 bytes or more: 1472 fit an Ethernet frame",
         choice: Choice::Usual("1200"),
         lists: Lists::Taken,
     }),
@@ -152,5 +152,28 @@ pub(super) static ACK_DELAY: Spec = Spec {
     column: Some(Column {
         name: "quic_ack_delay_ns",
         doc: "how long each end of QUIC waits before it acknowledges (max_ack_delay)",
+    }),
+};
+
+pub(super) static MTU_DISCOVERY: Spec = Spec {
+    name: "quic_mtu_discovery",
+    scope: Scope::Cell,
+    measures: Measures::Transfers,
+    title: "QUIC's MTU discovery",
+    caption: Caption::Unusual(|cell| format!("QUIC's MTU discovery {}", cell.quic.mtu_discovery)),
+    reading: Reading::Text,
+    place: Place::Cell(Access {
+        get: |cell| Value::Text(cell.quic.mtu_discovery.to_string()),
+        set: |cell, text, _| read(&mut cell.quic.mtu_discovery, text),
+    }),
+    command_line: Some(CommandLine {
+        value_name: "OFF|ON",
+        help: "Whether QUIC's datagrams have the sizes above at first alone: both ends pad to 1200 bytes, fall back to 1200 where what is larger is lost, and search for more once the handshake is complete",
+        choice: Choice::Usual("off"),
+        lists: Lists::Taken,
+    }),
+    column: Some(Column {
+        name: "quic_mtu_discovery",
+        doc: "whether both ends of QUIC search for the largest datagrams, and fall back to 1200 bytes: `off` or `on`",
     }),
 };

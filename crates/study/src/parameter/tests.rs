@@ -27,6 +27,7 @@ fn unusual() -> Cell {
         ("quic_client_datagram", "1250"),
         ("quic_initial_rtt", "100ms"),
         ("quic_ack_delay", "5ms"),
+        ("quic_mtu_discovery", "on"),
         ("page", "median-2024"),
         ("origins", "2"),
         ("cache", "warm"),

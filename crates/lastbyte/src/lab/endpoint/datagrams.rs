@@ -102,7 +102,7 @@ impl QuicConnection {
             match sent {
                 Ok(_) => {}
                 Err(error) if has_no_room(&error) => *unsent += 1,
-                Err(error) if is_of_peer(&error) => {}
+                Err(error) if is_of_peer(&error) || is_too_long(&error) => {}
                 Err(error) if failed.is_none() => *failed = Some((sender, error)),
                 Err(_) => {}
             }
@@ -147,6 +147,11 @@ fn is_of_peer(error: &io::Error) -> bool {
         error.kind(),
         ConnectionRefused | HostUnreachable | NetworkUnreachable
     )
+}
+
+/// Whether no packet holds it, so that it is lost (`quic_mtu_discovery = "on"`).
+fn is_too_long(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(libc::EMSGSIZE)
 }
 
 impl Endpoints<'_> {

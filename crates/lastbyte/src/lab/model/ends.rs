@@ -50,7 +50,7 @@ pub(super) fn connection_losing(
     tap: Option<&mut Tap>,
 ) -> Carried {
     let seed = link_seed(experiment.seed, &cell.link);
-    let mut network = Network::new(&cell.link, seed, index, lost, tap);
+    let mut network = Network::new(cell, seed, index, lost, tap);
     let settings = QuicSettings::new(arm, cell, experiment.seed);
     let kept = settings.kept(index);
     let ended = match kept.and_then(|kept| QuicPair::new(&settings, index, kept)) {

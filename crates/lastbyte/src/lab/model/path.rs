@@ -4,10 +4,10 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use lastbyte_capture as capture;
-use lastbyte_link::{Fate, Link, PacketKey, Pipe, Seed, Side, Time};
+use lastbyte_link::{Fate, PacketKey, Pipe, Seed, Side, Time};
 
 use super::tap::Tap;
-use crate::study::Quic;
+use crate::study::{Cell, Quic};
 
 /// A datagram that was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +25,8 @@ pub(super) struct Network<'t> {
     under_way: BinaryHeap<Reverse<Arrival>>,
     /// How many were sent, by the client and by the server.
     sent: [u32; 2],
+    /// The largest datagram that it carries, in bytes of payload.
+    holds: usize,
     /// One that is lost whatever its luck, by its number among its sender's, from 0.
     lost: Option<(Side, u32)>,
     /// All of them, in the order in which they left.
@@ -44,13 +46,16 @@ struct Arrival {
 impl<'t> Network<'t> {
     /// That of connection `index`, with its luck.
     pub(super) fn new(
-        link: &Link,
+        cell: &Cell,
         seed: Seed,
         index: u32,
         lost: Option<(Side, u32)>,
         tap: Option<&'t mut Tap>,
     ) -> Network<'t> {
+        let link = &cell.link;
+        let headers = usize::from(Quic::HEADERS);
         Network {
+            holds: usize::from(cell.hosts.mtu.bytes()).saturating_sub(headers),
             pipes: [
                 Pipe::new(&link.forward, seed.luck(index, Side::Server)),
                 Pipe::new(&link.backward, seed.luck(index, Side::Client)),
@@ -67,7 +72,7 @@ impl<'t> Network<'t> {
     pub(super) fn send(&mut self, now: Time, sender: Side, datagram: &[u8]) {
         let sent = &mut self.sent[sender as usize];
         let key = PacketKey::datagram(*sent);
-        let is_lost = self.lost == Some((sender, *sent));
+        let is_lost = self.lost == Some((sender, *sent)) || datagram.len() > self.holds;
         *sent += 1;
         self.datagrams.push(Datagram {
             sent: now,

@@ -20,7 +20,9 @@ use crate::lab::PreparedArm;
 use crate::results::{
     Cause, EarlyData, Exchange, FailureKind, Outcome, Resumption, expected, quic_flights,
 };
-use crate::study::{Arm, Cell, Congestion, Experiment, Gso, Preset, Quic, RecordSize};
+use crate::study::{
+    Arm, Cell, Congestion, Experiment, Gso, MtuDiscovery, Preset, Quic, RecordSize,
+};
 
 fn prepared(arm: &str) -> PreparedArm {
     let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target");
@@ -323,6 +325,53 @@ fn acknowledgements_come_as_late_as_ends_ask_each_other() {
     };
     let rtts = [1, 25, 80].map(|delay| waited(Duration::from_millis(delay)));
     assert!(rtts[0] <= rtts[1] && rtts[1] <= rtts[2], "{rtts:?}");
+}
+
+#[test]
+fn what_a_path_does_not_hold_is_lost_and_ends_fall_back() {
+    let near = |client_datagram, server_datagram, mtu_discovery| Cell {
+        link: Link::symmetric(Duration::from_millis(1), Direction::default()),
+        quic: Quic {
+            client_datagram,
+            server_datagram,
+            initial_rtt: Duration::from_millis(1),
+            mtu_discovery,
+            ..Quic::default()
+        },
+        ..cell(0, Direction::default())
+    };
+    // A timer is noticed a microsecond later.
+    let handshake = |arm, cell: &Cell| {
+        let row = rows(arm, cell, 1).remove(0);
+        assert_eq!(row.outcome, Outcome::Completed);
+        row.times.handshake.unwrap().as_millis()
+    };
+    let classical = "x25519/ecdsa-p256/intermediates=0/transport=quic";
+    let large = "X25519MLKEM768/ecdsa-p256/intermediates=0/transport=quic";
+    // Initials of quinn are padded to 1200 bytes alone, so what fits those is not lost.
+    let both = near(8912, 8912, MtuDiscovery::On);
+    assert_eq!(handshake(classical, &both), 1);
+    assert_eq!(handshake(large, &both), 8);
+    // s2n-quic PR #3299 has 5 ms, too.
+    assert_eq!(handshake(large, &near(1422, 8912, MtuDiscovery::On)), 5);
+    // Where the path holds all, nothing is lost.
+    let mut wide = near(8912, 8912, MtuDiscovery::Off);
+    wide.hosts.mtu = "9000".parse().unwrap();
+    assert_eq!(handshake(large, &wide), 1);
+    // Larger ones are searched for once the handshake is complete, up to what quinn does.
+    let largest = |mtu_discovery| {
+        let cell = Cell {
+            data: Bytes(500_000),
+            ..near(1200, 1200, mtu_discovery)
+        };
+        let arm = prepared(ECDSA);
+        let experiment = Experiment::new(vec![arm.arm.clone()], vec![cell.clone()], 1);
+        let carried = connection(&arm, &cell, &experiment, 0);
+        assert_eq!(carried.row.times.handshake, ms(1));
+        carried.datagrams.iter().map(|sent| sent.bytes).max()
+    };
+    assert_eq!(largest(MtuDiscovery::Off), Some(1200));
+    assert_eq!(largest(MtuDiscovery::On), Some(1452));
 }
 
 #[test]

@@ -6,7 +6,8 @@ use std::time::Duration;
 use lastbyte_exchange::AddressValidation;
 use lastbyte_link::{Seed, Side, Time, mix};
 use lastbyte_quic::{
-    Congestion, End, EndError, Ended, Kept, Request, Retries, Settings, connection_before,
+    Congestion, End, EndError, Ended, Kept, MtuDiscovery, Request, Retries, Settings,
+    connection_before,
 };
 use lastbyte_sizes::Resumption;
 use lastbyte_tls::observer::quic::QuicObserver;
@@ -44,6 +45,11 @@ impl<'a> QuicSettings<'a> {
     /// Of an arm's connections in a cell, whose randomness comes from the seed of their experiment.
     pub(crate) fn new(arm: &'a PreparedArm, cell: &Cell, seed: Seed) -> QuicSettings<'a> {
         let settings = |window: u32, datagram: u16| Settings {
+            mtu_discovery: match cell.quic.mtu_discovery {
+                study::MtuDiscovery::Off => MtuDiscovery::Off,
+                study::MtuDiscovery::On => MtuDiscovery::On,
+            },
+            receives: Settings::RECEIVES.max(cell.quic.largest_datagram()),
             initial_rtt: cell.quic.initial_rtt,
             ack_delay: Some(cell.quic.ack_delay).filter(|delay| *delay != study::Quic::ACK_DELAY),
             congestion: match cell.congestion {
