@@ -395,10 +395,16 @@ fn server_flights(wire: &Exchange, timeline: &Timeline, cell: &Cell) -> Vec<Serv
 
 fn datagram_flights(wire: &Exchange, cell: &Cell) -> Vec<ServerFlight> {
     let mut end = 0;
-    let ends = SERVER_MESSAGES.map(|message| {
-        end += wire.bytes(message) as usize;
-        (message, end)
-    });
+    let messages = [Message::HelloRetryRequest]
+        .into_iter()
+        .chain(SERVER_MESSAGES);
+    let sent = messages.filter(|message| wire.bytes(*message) > 0);
+    let ends: Vec<(Message, usize)> = sent
+        .map(|message| {
+            end += wire.bytes(message) as usize;
+            (message, end)
+        })
+        .collect();
     let mut sent = 0;
     let flights = quic_flights(wire, cell).into_iter();
     let flights = flights.map(|flight| {

@@ -61,7 +61,7 @@ pub(super) fn wire_of(arm: &Arm, chain: Sizes<'_>) -> Result<Exchange, Unknown> 
     };
     let exchange = handshake(arm, chain, succeeds)?;
     let failed = match handshakes.split_last() {
-        Some((_, [_, ..])) if exchange.sent(HandshakeFlight::HelloRetryRequest) > 0 => {
+        Some((_, [_, ..])) if exchange.carried(HandshakeFlight::HelloRetryRequest) > 0 => {
             let what = "a HelloRetryRequest on a connection that fails is not walked through";
             return Err(no_arithmetic(arm, what));
         }
@@ -131,7 +131,10 @@ fn handshake(arm: &Arm, chain: Sizes<'_>, delivered: &OnWire) -> Result<Exchange
     ];
     let hello = client_hello(arm, chain, &arm.key_shares) + delivered.client_hello;
     let retry = [
-        (Message::HelloRetryRequest, hello_retry_request()),
+        (
+            Message::HelloRetryRequest,
+            hello_retry_request() - own.session_id,
+        ),
         (
             Message::SecondClientHello,
             client_hello(arm, chain, &[arm.group]) + delivered.client_hello,
@@ -359,9 +362,6 @@ fn check(arm: &Arm, certificate: usize) -> Result<(), Unknown> {
         .into_iter()
         .find(|stack| *stack != StackName::OpenSsl);
     let what = match arm {
-        _ if arm.transport == TransportName::Quic && has_retry(arm) => {
-            "a HelloRetryRequest over QUIC is not walked through".to_owned()
-        }
         _ if let Some(stack) = other => {
             format!("the sizes of {stack}'s messages are no arithmetic")
         }

@@ -9,6 +9,8 @@
 //!   shows that its address is true. quinn, like others, begins another *whole* datagram while one byte of that is left.
 //!   A token of a connection before shows that at once, and a Retry packet's a round trip later (8.1.2, 8.1.3): each Initial
 //!   is answered with one, and the client takes the first and begins again. Each Initial then has the token.
+//! - **A HelloRetryRequest** (RFC 8446, 4.1.4) is an Initial of the server's own. The client acknowledges it in the first of the
+//!   Initials of its second hello, which is the rest of one stream of messages, and gives credit once more.
 //! - **Early data** (RFC 9001, 4.6) joins the last Initial, and the response the server's first flight.
 //! - **Acknowledgements.** Initial and Handshake packets are acknowledged at once, one by one.
 //! - **The window.** quinn sends while what is in flight and one datagram are *less* than the window. It grows by what is
@@ -55,6 +57,12 @@ const STREAM_BOUND: usize = 1 + 8 + 8 + 8;
 /// What a server's first 1-RTT packet after the handshake has besides the response's frame: HANDSHAKE_DONE, and an
 /// acknowledgement with its delay.
 const DONE: usize = 1 + 7;
+/// How many packets that ask for no acknowledgement have none (quinn's `LAZY_ACK_THRESHOLD`).
+const LAZY_ACK: usize = 10;
+/// How long an end may wait with an acknowledgement (`max_ack_delay`; RFC 9000, 18.2).
+const ACK_DELAY: Duration = Duration::from_millis(25);
+/// As finely as quinn has its timers.
+const GRANULARITY: Duration = Duration::from_millis(1);
 /// How long after its end a timer is noticed, as the ends of Lastbyte have it.
 const TIMER: Duration = Duration::from_micros(1);
 /// IPv4 and UDP.
@@ -93,17 +101,40 @@ fn stream(length: usize) -> usize {
 /// How many Initials a ClientHello takes, in datagrams of a size, each with a token of so many bytes.
 #[must_use]
 pub fn initials(hello: usize, datagram: usize, token: usize) -> usize {
-    of_hello(hello, datagram, token).count()
+    of_hello(Hello::of(hello), datagram, token).count()
+}
+
+/// A ClientHello that is to be sent.
+#[derive(Clone, Copy)]
+struct Hello {
+    bytes: usize,
+    /// Where it begins in the messages of its level.
+    offset: usize,
+    /// What the first of its Initials has besides.
+    besides: usize,
+}
+
+impl Hello {
+    /// One with which a client begins.
+    fn of(bytes: usize) -> Hello {
+        Hello {
+            bytes,
+            offset: 0,
+            besides: 0,
+        }
+    }
 }
 
 /// What of a ClientHello is in each of its Initials, and what room its datagram has besides.
-fn of_hello(hello: usize, datagram: usize, token: usize) -> impl Iterator<Item = (usize, usize)> {
-    let besides = LONG_HEADER + varint(token) + token + TAG;
-    let mut offset = 0;
+fn of_hello(hello: Hello, datagram: usize, token: usize) -> impl Iterator<Item = (usize, usize)> {
+    let header = LONG_HEADER + varint(token) + token + TAG;
+    let (mut offset, mut left, mut besides) = (hello.offset, hello.bytes, hello.besides);
     std::iter::from_fn(move || {
-        let taken = fits(datagram, besides, offset, hello - offset);
+        let besides = header + std::mem::take(&mut besides);
+        let taken = fits(datagram, besides, offset, left);
         let room = datagram.saturating_sub(besides + crypto(offset, taken));
         offset += taken;
+        left -= taken;
         (taken > 0).then_some((taken, room))
     })
 }
@@ -182,6 +213,10 @@ impl ServerFlight {
 pub struct Messages {
     /// The ClientHello.
     pub client_hello: usize,
+    /// The HelloRetryRequest, and the ClientHello that follows it; 0 where the first one will do.
+    pub hello_retry_request: usize,
+    /// As above.
+    pub second_client_hello: usize,
     /// The ServerHello.
     pub server_hello: usize,
     /// All of the server's after that.
@@ -208,6 +243,8 @@ impl Messages {
         let response = exchange.response.as_ref().filter(|_| is_early);
         Messages {
             client_hello: bytes(Message::ClientHello),
+            hello_retry_request: bytes(Message::HelloRetryRequest),
+            second_client_hello: bytes(Message::SecondClientHello),
             server_hello,
             rest: payload(HandshakeFlight::Server).saturating_sub(server_hello),
             finish: payload(HandshakeFlight::ClientFinish),
@@ -228,8 +265,10 @@ pub struct Walk {
     /// How much of the response to early data the first datagram has that has any of it, and when that left and comes.
     joined: usize,
     answered: Option<(Duration, Duration)>,
-    /// When the client began: behind a Retry packet, for the second time.
+    /// When the client began: behind a Retry packet or a HelloRetryRequest, for the second time.
     begun: Duration,
+    /// Whether a HelloRetryRequest had it do so.
+    asked_again: bool,
     /// Its link from then on: what leaves now arrives behind what has left.
     pipes: [Pipe; 2],
 }
@@ -254,8 +293,10 @@ enum Carried {
     Unknown,
     /// A Retry packet.
     Retry,
-    /// A part of the ClientHello; whether it is the last.
-    Hello { is_last: bool },
+    /// A part of the ClientHello; whether it is the last, and whether it acknowledges a HelloRetryRequest.
+    Hello { is_last: bool, acknowledges: bool },
+    /// A HelloRetryRequest.
+    HelloRetry,
     /// What a server's datagram has: bytes of the ServerHello, the number of its Handshake packet, bytes of the rest. None of
     /// the first is an acknowledgement alone.
     Server {
@@ -296,6 +337,9 @@ struct Ends<'p> {
     /// Whether it had nothing to send, or no credit, when it last tried.
     is_limited: bool,
     has_hello: bool,
+    /// Whether it has a HelloRetryRequest to send, and whether it has sent it.
+    has_retry: bool,
+    has_retried: bool,
     has_to_acknowledge: bool,
     hello_sent: usize,
     rest_sent: usize,
@@ -308,6 +352,12 @@ struct Ends<'p> {
     handshake_packets: Vec<Packet>,
     pacer: Pacer,
     rtt: Option<Duration>,
+    /// From when on a packet with room has an acknowledgement that nobody waits for.
+    bundles_from: Option<Time>,
+    /// Handshake packets of the client, when the latest came, and those of them since an acknowledgement.
+    from_client: usize,
+    latest_from_client: Time,
+    unacknowledged: usize,
     /// When the pacer lets the next datagram go, or would have: a timer that is set is not taken back.
     paced_until: Option<Time>,
     // The client.
@@ -342,6 +392,8 @@ impl<'p> Ends<'p> {
             in_flight: 0,
             is_limited: false,
             has_hello: false,
+            has_retry: false,
+            has_retried: false,
             has_to_acknowledge: false,
             hello_sent: 0,
             rest_sent: 0,
@@ -353,6 +405,10 @@ impl<'p> Ends<'p> {
             handshake_packets: Vec::new(),
             pacer: Pacer::new(path.quic.server_datagram, window, path.quic.initial_rtt),
             rtt: None,
+            bundles_from: None,
+            from_client: 0,
+            latest_from_client: Time(0),
+            unacknowledged: 0,
             paced_until: None,
             client_hello: 0,
             client_rest: 0,
@@ -363,7 +419,10 @@ impl<'p> Ends<'p> {
 
     fn walk(mut self) -> Walk {
         match self.messages.address_validation {
-            Some(AddressValidation::Retry) => self.client_begins(0, |_| Carried::Unknown),
+            Some(AddressValidation::Retry) => {
+                let hello = Hello::of(self.messages.client_hello);
+                self.client_begins(hello, 0, |_, _| Carried::Unknown);
+            }
             Some(AddressValidation::Token) | None => self.client_says_hello(),
         }
         while self.client_rest < self.messages.rest {
@@ -388,6 +447,7 @@ impl<'p> Ends<'p> {
             handshake: self.now.since(Time(0)),
             joined: self.joined,
             begun: self.begun.since(Time(0)),
+            asked_again: self.messages.hello_retry_request > 0,
             answered: self
                 .answered
                 .map(|(left, comes)| (left.since(Time(0)), comes.since(Time(0)))),
@@ -396,19 +456,31 @@ impl<'p> Ends<'p> {
         }
     }
 
-    /// Has the client send its Initials, with a token of so many bytes, each as what it is if it is the last or not.
-    fn client_begins(&mut self, token: usize, carries: fn(bool) -> Carried) {
+    /// Has the client send its Initials, with a token of so many bytes, each as what it is if it is the last or not and
+    /// acknowledges or not.
+    fn client_begins(&mut self, hello: Hello, token: usize, carries: fn(bool, bool) -> Carried) {
         let size = self.path.quic.client_datagram;
-        let mut left = self.messages.client_hello;
+        let mut left = hello.bytes;
+        let mut acknowledges = hello.besides > 0;
         self.begun = self.now;
-        for (crypto, _) in of_hello(left, size, token) {
+        for (crypto, _) in of_hello(hello, size, token) {
             left -= crypto;
-            self.send(Client, size, crypto, carries(left == 0));
+            let carried = carries(left == 0, std::mem::take(&mut acknowledges));
+            self.send(Client, size, crypto, carried);
         }
     }
 
+    fn client_says(&mut self, hello: Hello) {
+        self.client_begins(hello, self.messages.token, |is_last, acknowledges| {
+            Carried::Hello {
+                is_last,
+                acknowledges,
+            }
+        });
+    }
+
     fn client_says_hello(&mut self) {
-        self.client_begins(self.messages.token, |is_last| Carried::Hello { is_last });
+        self.client_says(Hello::of(self.messages.client_hello));
     }
 
     /// Gives when it comes.
@@ -449,13 +521,29 @@ impl<'p> Ends<'p> {
                     self.client_says_hello();
                 }
             }
-            Carried::Hello { is_last } => {
+            // It has no keys for anything but Initials yet.
+            Carried::HelloRetry => self.client_says(Hello {
+                bytes: self.messages.second_client_hello,
+                offset: self.messages.client_hello,
+                besides: ack(0),
+            }),
+            Carried::Hello {
+                is_last,
+                acknowledges,
+            } => {
                 if self.received == 0 {
                     // The connection begins.
                     self.pacer.filled = self.now;
                 }
                 self.received += self.path.quic.client_datagram;
-                self.has_hello |= is_last;
+                let asks_again = self.messages.hello_retry_request > 0 && !self.has_retried;
+                match (is_last, asks_again) {
+                    (true, true) => self.has_retry = true,
+                    (is_last, _) => self.has_hello |= is_last,
+                }
+                if acknowledges {
+                    self.acknowledged(Level::Initial, 0);
+                }
                 self.has_to_acknowledge = true;
                 self.transmit();
             }
@@ -478,6 +566,9 @@ impl<'p> Ends<'p> {
                     self.acknowledged(Level::Initial, 0);
                 }
                 if let Some(number) = handshake {
+                    self.from_client += 1;
+                    self.latest_from_client = self.now;
+                    self.unacknowledged += 1;
                     // The client has no Initial keys any more, and neither has the server (RFC 9001, 4.9.1).
                     for packet in std::mem::take(&mut self.initial_packets) {
                         self.in_flight -= if packet.is_there { packet.bytes } else { 0 };
@@ -563,7 +654,8 @@ impl<'p> Ends<'p> {
     fn transmit(&mut self) {
         let size = self.path.quic.server_datagram;
         loop {
-            let has_initial = self.has_hello && self.hello_sent < self.messages.server_hello;
+            let has_initial =
+                self.has_retry || self.has_hello && self.hello_sent < self.messages.server_hello;
             let has_rest = self.has_hello && self.rest_sent < self.messages.rest;
             let has_ids = self.has_hello && !has_rest && !has_initial && self.ids_left > 0;
             if !(has_initial || has_rest || has_ids || self.has_to_acknowledge) {
@@ -609,9 +701,16 @@ impl<'p> Ends<'p> {
         let acknowledges = std::mem::take(&mut self.has_to_acknowledge);
         let besides = LONG_HEADER + NO_TOKEN + TAG + if acknowledges { ack(0) } else { 0 };
         let left = self.messages.server_hello - self.hello_sent;
-        if self.has_hello && left > 0 {
-            hello = fits(size, besides, self.hello_sent, left);
-            bytes = besides + crypto(self.hello_sent, hello);
+        let before = self.messages.hello_retry_request;
+        let is_retry = std::mem::take(&mut self.has_retry);
+        if is_retry {
+            self.has_retried = true;
+            hello = before;
+            bytes = besides + crypto(0, hello);
+        } else if self.has_hello && left > 0 {
+            let offset = before + self.hello_sent;
+            hello = fits(size, besides, offset, left);
+            bytes = besides + crypto(offset, hello);
             self.hello_sent += hello;
         } else if acknowledges {
             bytes = besides;
@@ -621,10 +720,23 @@ impl<'p> Ends<'p> {
         let is_next = self.has_hello && self.hello_sent == self.messages.server_hello;
         let mut initial = bytes;
         let mut last = 0;
+        let mut acknowledges_handshake = false;
         if is_next && left > 0 && (bytes == 0 || size - bytes >= LEAST_ROOM) {
-            let besides = LONG_HEADER + TAG;
+            let mut besides = LONG_HEADER + TAG;
+            // With its delay in units of 8 µs (RFC 9000, 18.2 and 19.3).
+            let delay = self.now.since(self.latest_from_client).as_micros() / 8;
+            let largest = self.from_client.saturating_sub(1);
+            let acks = ack(largest) - 1 + varint(usize::try_from(delay).unwrap_or(usize::MAX));
+            // Of what asks for none, when there is more of it than this.
+            let is_due = self.unacknowledged > LAZY_ACK;
+            besides += if is_due { acks } else { 0 };
             rest = fits(size - bytes, besides, self.rest_sent, left);
             last = besides + crypto(self.rest_sent, rest);
+            let bundles = self.bundles_from.is_some_and(|from| from <= self.now);
+            let has_room = size - bytes - last >= acks;
+            let is_bundled = !is_due && bundles && self.from_client > 0 && has_room;
+            last += if is_bundled { acks } else { 0 };
+            acknowledges_handshake = is_due || is_bundled;
             bytes += last;
             self.rest_sent += rest;
             handshake = Some(self.handshake_packets.len());
@@ -659,6 +771,14 @@ impl<'p> Ends<'p> {
             }
             bytes = size;
         }
+        if acknowledges_handshake {
+            self.unacknowledged = 0;
+        }
+        if acknowledges || acknowledges_handshake {
+            // Longer than the other end takes to answer one.
+            let rtt = self.rtt.unwrap_or(self.path.quic.initial_rtt);
+            self.bundles_from = Some(self.now + rtt + ACK_DELAY + GRANULARITY);
+        }
         let packet = |bytes| Packet {
             bytes,
             sent: self.now,
@@ -681,10 +801,14 @@ impl<'p> Ends<'p> {
             Server,
             bytes,
             hello + rest,
-            Carried::Server {
-                hello,
-                handshake,
-                rest,
+            if is_retry {
+                Carried::HelloRetry
+            } else {
+                Carried::Server {
+                    hello,
+                    handshake,
+                    rest,
+                }
             },
         );
         if is_joined {
@@ -781,7 +905,6 @@ fn unfollowed_walk(exchange: &Exchange, walked: &Walk, path: &Path) -> Option<Re
             .filter(move |sent| sent.sender == side)
     };
     let overflows = |side, pipe: &Direction| by(side).count() > pipe.queue as usize;
-    let is_asked_again = exchange.bytes(Message::HelloRetryRequest) > 0;
     match path.quic.congestion {
         QuicCongestion::Bbr => Some(Reason::Bbr),
         QuicCongestion::ByLoss
@@ -794,9 +917,7 @@ fn unfollowed_walk(exchange: &Exchange, walked: &Walk, path: &Path) -> Option<Re
             Some(Reason::ClientWindow)
         }
         // Timers that are as short as a round trip have ends send again what is under way.
-        QuicCongestion::ByLoss if is_asked_again || path.quic.initial_rtt <= path.link.rtt() => {
-            Some(Reason::Paced)
-        }
+        QuicCongestion::ByLoss if path.quic.initial_rtt <= path.link.rtt() => Some(Reason::Paced),
         QuicCongestion::ByLoss => None,
     }
 }
@@ -848,6 +969,8 @@ pub fn timeline(exchange: &Exchange, path: &Path) -> Timeline {
     let unfollowed = unfollowed_walk(exchange, &walked, path);
     let until = match unfollowed {
         Some(_) => Some(Duration::ZERO),
+        // It is sent for nothing, and once more.
+        None if early.is_some() && walked.asked_again => Some(Duration::ZERO),
         None if early.is_some() && (of_request > 1 || request > 0) => Some(Duration::ZERO),
         None if is_short => None,
         None if of_request > 1 => Some(handshake),
@@ -888,7 +1011,9 @@ impl Walk {
         let numbered = (1..).zip(sent.filter(|datagram| datagram.sender == Server));
         for (number, datagram) in numbered.filter(|(_, datagram)| datagram.crypto > 0) {
             match flights.last_mut() {
-                Some(flight) if flight.goes_on(datagram, path) => {
+                Some(flight)
+                    if flight.goes_on(datagram, path) && !self.is_anew(flight, datagram) =>
+                {
                     flight.datagrams.push((number, *datagram));
                 }
                 _ => flights.push(ServerFlight {
@@ -897,6 +1022,13 @@ impl Walk {
             }
         }
         flights
+    }
+
+    /// Whether the client has been asked for another hello between both.
+    fn is_anew(&self, flight: &ServerFlight, datagram: &Datagram) -> bool {
+        let begun = flight.datagrams.first().map(|(_, first)| first.sent);
+        self.asked_again
+            && begun.is_some_and(|begun| begun <= self.begun && datagram.sent > self.begun)
     }
 
     /// How many datagrams a request takes with the client's last messages, their bytes, and when the last of them is there.
@@ -953,7 +1085,7 @@ impl Walk {
 /// Whether early data of so many bytes joins the ClientHello's last datagram.
 fn joins_hello(messages: Messages, early: usize, path: &Path) -> bool {
     let size = path.quic.client_datagram;
-    let last = of_hello(messages.client_hello, size, messages.token).last();
+    let last = of_hello(Hello::of(messages.client_hello), size, messages.token).last();
     let room = last.map_or(0, |(_, room)| room);
     room >= LEAST_ROOM && LONG_HEADER + stream(early) + TAG <= room
 }
@@ -998,10 +1130,13 @@ fn flights(walked: &Walk, path: &Path, answered: Duration) -> Vec<Flight> {
         let (count, bytes) = (sent.datagrams.len(), sent.bytes());
         Some(flight(Server, first.sent, answered, count, bytes))
     });
-    std::iter::once(hello(Duration::ZERO))
+    let mut flights: Vec<Flight> = std::iter::once(hello(Duration::ZERO))
         .chain(again)
         .chain(server)
-        .collect()
+        .collect();
+    // The server's HelloRetryRequest comes before the second hello.
+    flights.sort_by_key(|flight| flight.start);
+    flights
 }
 
 #[cfg(test)]

@@ -292,6 +292,7 @@ impl fmt::Display for Reason {
             }
             Reason::Bbr => {
                 "the window and the pacer of quinn's BBR are others than those that arithmetic follows"
+            }
             Reason::MtuDiscovery => {
                 "QUIC's ends search for the largest datagrams, whose sizes arithmetic does not follow"
             }

@@ -178,11 +178,11 @@ fn messages(explained: &Explanation, windows: &[String]) -> Vec<Line> {
         ),
         (
             Message::HelloRetryRequest,
-            wire.sent(HandshakeFlight::HelloRetryRequest),
+            wire.carried(HandshakeFlight::HelloRetryRequest),
         ),
         (
             Message::SecondClientHello,
-            wire.sent(HandshakeFlight::SecondClientHello),
+            wire.carried(HandshakeFlight::SecondClientHello),
         ),
     ];
     let server = SERVER_MESSAGES.map(|message| (message, message_on_wire(wire, message)));

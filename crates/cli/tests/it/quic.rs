@@ -158,13 +158,8 @@ fn a_plan_is_arithmetic_where_it_can_not_be_measured() {
 fn what_is_no_arithmetic_over_quic_is_refused_in_a_line() {
     for (arm, options, why) in [
         (
-            "X25519MLKEM768/ecdsa-p256/key_share=x25519/transport=quic",
-            &[][..],
-            "a HelloRetryRequest over QUIC is not walked through; measure it with `lastbyte compare`",
-        ),
-        (
             "x25519/ecdsa-p256/transport=quic",
-            &["--receive-buffer", "64KiB"],
+            &["--receive-buffer", "64KiB"][..],
             "receive_buffer is of TCP alone, and no arm has transport=tcp: add one without transport=quic",
         ),
         (

@@ -6,13 +6,14 @@
 
 use std::time::Duration;
 
-use lastbyte_flights::Compute;
-use lastbyte_link::{Bytes, Direction, Link, named, nearest};
+use lastbyte_exchange::{Quic, Transport};
+use lastbyte_flights::{Compute, Timeline};
+use lastbyte_link::{Bytes, Direction, Link, format_duration, named, nearest};
 
 use thiserror::Error;
 
 use super::{GeographyError, Region, RttTable, Source, Users};
-use crate::wire;
+use crate::{check_over, wire};
 use lastbyte_results::{Exchange, expected};
 use lastbyte_study::{Arm, Cell, TransportName};
 
@@ -164,12 +165,14 @@ impl Geography {
         for cell in [&question.front, &question.back] {
             crate::check(cell).map_err(|problem| asked(problem.to_string()))?;
         }
-        let mut all = question.arms.iter().chain(&question.origin_arm);
-        if let Some(arm) = all.find(|arm| arm.transport == TransportName::Quic) {
-            return Err(asked(format!(
-                "arm {:?} is over QUIC, and regions are calculated over TCP alone: leave transport=quic out",
-                arm.label
-            )));
+        let fronts = question.arms.iter().map(|arm| (arm, &question.front));
+        let origin_arms = match &question.origin_arm {
+            None => &*question.arms,
+            Some(arm) => std::slice::from_ref(arm),
+        };
+        let behind = origin_arms.iter().map(|arm| (arm, &question.back));
+        for (arm, cell) in fronts.chain(behind) {
+            check_over(arm, cell).map_err(|unknown| asked(unknown.to_string()))?;
         }
         let wires = |arms: &[Arm]| -> Result<Vec<Exchange>, GeographyError> {
             let wires = arms
@@ -199,10 +202,12 @@ impl Geography {
                 let backs = backs.iter().zip(&back_wires);
                 let ttfb = arms.zip(backs).map(|(front, back)| {
                     let of = |way: &Way| ttfb(&question, front, back, &distances, *way);
-                    ways.iter().map(of).collect()
+                    ways.iter().map(of).collect::<Result<_, _>>()
                 });
+                let ttfb: Result<_, String> = ttfb.collect();
                 regions.push(RegionTimes {
-                    ttfb: ttfb.collect(),
+                    ttfb: ttfb
+                        .map_err(|problem| asked(format!("region {:?}: {problem}", region.name)))?,
                     region: region.clone(),
                     distances,
                 });
@@ -232,33 +237,58 @@ fn ttfb(
     (back, back_wire): (&Arm, &Exchange),
     distances: &Distances,
     way: Way,
-) -> Duration {
+) -> Result<Duration, String> {
     let front = |rtt| new_connection(arm, arm_wire, &question.front, rtt);
     let (behind, _) = distances.edge_origin;
     let connection = match way {
         Way::Direct => return front(distances.user_origin.0),
         Way::Edge(connection) => connection,
     };
-    front(distances.user_edge.0)
-        + match connection {
-            OriginConnection::Cold => new_connection(back, back_wire, &question.back, behind),
-            OriginConnection::Warm => open_connection(back, &question.back, behind),
-            OriginConnection::Cached => Duration::ZERO,
-        }
+    let fetched = match connection {
+        OriginConnection::Cold => new_connection(back, back_wire, &question.back, behind)?,
+        OriginConnection::Warm => open_connection(back, &question.back, behind)?,
+        OriginConnection::Cached => Duration::ZERO,
+    };
+    Ok(front(distances.user_edge.0)? + fetched)
 }
 
-fn new_connection(arm: &Arm, wire: &Exchange, cell: &Cell, rtt: Duration) -> Duration {
+fn new_connection(
+    arm: &Arm,
+    wire: &Exchange,
+    cell: &Cell,
+    rtt: Duration,
+) -> Result<Duration, String> {
     let cell = over(cell, rtt);
     let times = expected(wire, &cell, arm.record_size, Compute::default());
-    times.ttfb.unwrap_or(times.ttlb)
+    first_byte(arm, &times, rtt)
+}
+
+/// Over TCP it is near even where a SYN comes again. Over QUIC, ends that begin with a round-trip time below the path's send again
+/// what is on its way, and nothing of that is known.
+fn first_byte(arm: &Arm, times: &Timeline, rtt: Duration) -> Result<Duration, String> {
+    let first = times.ttfb.unwrap_or(times.ttlb);
+    match (arm.transport, times.beyond(first)) {
+        (TransportName::Quic, Some(reason)) => Err(format!(
+            "over an RTT of {}, {reason}: leave transport=quic of arm {:?} out, or ask for another --quic-initial-rtt",
+            format_duration(rtt),
+            arm.label
+        )),
+        (TransportName::Tcp, _) | (TransportName::Quic, None) => Ok(first),
+    }
 }
 
 /// A request after the handshake, with windows as at the beginning: that is where idleness takes them.
-fn open_connection(arm: &Arm, cell: &Cell, rtt: Duration) -> Duration {
+fn open_connection(arm: &Arm, cell: &Cell, rtt: Duration) -> Result<Duration, String> {
     let cell = over(cell, rtt);
-    let no_handshake = Exchange::default();
+    let no_handshake = Exchange {
+        transport: match arm.transport {
+            TransportName::Tcp => Transport::default(),
+            TransportName::Quic => Transport::Quic(Quic::default()),
+        },
+        ..Exchange::default()
+    };
     let times = expected(&no_handshake, &cell, arm.record_size, Compute::default());
-    times.ttfb.unwrap_or(times.ttlb) - times.connect.unwrap_or_default()
+    Ok(first_byte(arm, &times, rtt)? - times.connect.unwrap_or_default())
 }
 
 /// The same network at another RTT.

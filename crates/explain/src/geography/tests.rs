@@ -86,6 +86,33 @@ fn times_are_whole_round_trips() {
     assert_eq!(times(wide), [[440, 340, 140, 40].map(ms)]);
 }
 
+/// A round trip less for each connection that begins, and one more for a chain that credit ends.
+#[test]
+fn quic_has_no_round_trip_of_its_own() {
+    let over_quic = |arm| format!("{arm}/transport=quic");
+    let arms = [CLASSICAL, LARGE].map(over_quic);
+    let asked = || question(&arms.each_ref().map(String::as_str));
+    let users = |edge| format!("region,edge,edge_rtt\nGermany,Frankfurt,{edge}\n");
+    let answer = answer(asked(), &users("10ms"), TABLE);
+    assert_eq!(
+        answer.settings[0].regions[0].ttfb,
+        [[220, 220, 120, 20].map(ms), [330, 330, 130, 30].map(ms)]
+    );
+    // Ends that begin with a shorter RTT send again what is on its way.
+    let refused = refusal(asked(), &users("400ms"), TABLE);
+    assert!(
+        refused.contains("region \"Germany\": over an RTT of 500ms"),
+        "{refused}"
+    );
+    assert!(refused.contains("--quic-initial-rtt"), "{refused}");
+    let mut later = asked();
+    later.front.quic.initial_rtt = ms(600);
+    self::answer(later, &users("400ms"), TABLE);
+    let mut narrow = asked();
+    narrow.back.hosts.mtu = "1227".parse().unwrap();
+    assert!(refusal(narrow, &users("10ms"), TABLE).contains("1228 does"));
+}
+
 /// What is added is what a server in front would compute for so long.
 #[test]
 fn an_edge_that_waits_is_a_server_that_computes() {

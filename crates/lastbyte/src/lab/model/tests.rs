@@ -650,6 +650,47 @@ fn arithmetic_knows_retries_and_tokens() {
     assert!(exact * 100 > count * 95, "{exact} of {count} connections");
 }
 
+/// The same where the server asks for another hello, of one Initial or two, and of two or three.
+#[test]
+fn arithmetic_knows_hello_retry_requests() {
+    let arm = "X25519MLKEM768/ml-dsa-44/key_share=x25519/transport=quic";
+    let computed = explain::wire(&arm.parse().unwrap()).unwrap();
+    for row in rows(arm, &cell(1000, Direction::default()), 4) {
+        let reserved =
+            |message| i64::from(row.exchange.bytes(message)) - i64::from(computed.bytes(message));
+        let by_chance = reserved(Message::ClientHello);
+        assert!((-7..=8).contains(&by_chance), "{by_chance}");
+        assert_eq!(reserved(Message::SecondClientHello), by_chance);
+        for message in [
+            Message::HelloRetryRequest,
+            Message::ServerHello,
+            Message::Certificate,
+        ] {
+            assert_eq!(reserved(message), 0, "{message:?}");
+        }
+    }
+    let (mut exact, mut count) = (0, 0);
+    for (group, share, initcwnd) in [
+        ("X25519", "secp256r1", 10),
+        ("X25519MLKEM768", "x25519", 10),
+        ("X25519", "X25519MLKEM768", 20),
+        ("SecP384r1MLKEM1024", "X25519MLKEM768", 10),
+    ] {
+        for bytes in (1400..34_000).step_by(4084) {
+            for known in ["", "/address_validation=retry", "/address_validation=token"] {
+                let arm =
+                    format!("{group}/ecdsa-p256:{bytes}B/key_share={share}/transport=quic{known}");
+                let arm = prepared(&arm);
+                for rate in [None, Some("2mbit")] {
+                    count += 1;
+                    exact += u32::from(is_walked(&arm, bytes, initcwnd, rate));
+                }
+            }
+        }
+    }
+    assert!(exact * 100 > count * 95, "{exact} of {count} connections");
+}
+
 /// The first byte of what answers early data is there with the server's last message, or behind it.
 #[test]
 fn arithmetic_knows_early_data() {
