@@ -72,6 +72,7 @@ impl Draws {
             hello_retry_request: if retries { 99.0 } else { 0.0 },
             second_client_hello: if retries { 200.0 + hello } else { 0.0 },
             server_writes: self.writes(8000),
+            transport: self.below(2),
         }
     }
 

@@ -52,6 +52,8 @@ numbers! {
         second_client_hello: f64 = 0.0,
         /// The writes that ServerHello to Finished leave in besides the last.
         server_writes: Sizes = NO_SIZES,
+        /// What carries it: 0 is TCP, 1 QUIC. All sizes are as over TCP, in either case.
+        transport: f64 = 0.0,
     }
 }
 

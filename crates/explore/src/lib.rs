@@ -9,6 +9,7 @@
 mod layout;
 #[cfg(not(target_arch = "wasm32"))]
 mod made;
+mod quic;
 mod sent;
 mod sweep;
 #[cfg(test)]
@@ -19,9 +20,10 @@ mod web;
 
 use std::time::Duration;
 
-use lastbyte_exchange::{Exchange, HandshakeFlight, Requests, Then, Transfer};
+use lastbyte_exchange::{Exchange, HandshakeFlight, Requests, Then, Transfer, Transport};
 use lastbyte_flights::{
-    Around, Buffers, PacketKind, Path, Reason, Timeline, around, segments, timeline, trace,
+    Around, Buffers, Flight, Packet, PacketKind, Path, Reason, Timeline, around, segments,
+    timeline, trace,
 };
 use lastbyte_link::{Direction, Link, Rate, Side};
 use lastbyte_sizes::{Message, framing};
@@ -56,7 +58,10 @@ const LEAST_REPEATED: usize = 100;
 /// count from ServerHello on; before it, the server has sent `retry` bytes, and `before` bytes
 /// before its response. Where arithmetic does not go as far as the last byte, it goes `until`, for
 /// the `reason` that has this place in [`Reason::ALL`].
-pub const CONNECTION: [&str; 26] = [
+/// Over QUIC, bytes are those of messages, whatever packets they are in; `connect` is -1, and `last` where the stack's pacer decides.
+/// `hello` is what carries the ClientHello: segments, or Initials. `held` is what ends the server's first flight: 0 nothing, 1 the
+/// window, 2 credit; `atOnce` is how many packets of it leave before.
+pub const CONNECTION: [&str; 29] = [
     "connect",
     "handshake",
     "first",
@@ -81,6 +86,9 @@ pub const CONNECTION: [&str; 26] = [
     "before",
     "until",
     "reason",
+    "hello",
+    "held",
+    "atOnce",
     "flights",
     "packets",
 ];
@@ -115,6 +123,9 @@ fn connection(question: &Question) -> Vec<f64> {
     let handshake = Handshake::of(&question.arms[0]);
     let path = question.network.path();
     let payload = question.network.payload();
+    if handshake.is_over_quic() {
+        return quic::connection(&handshake, &question.network, &path);
+    }
     let (timeline, packets) = trace(&handshake.exchange(&question.network, payload), &path);
     let sent = handshake.server_flight();
     let before = handshake.before_response(&question.network);
@@ -167,10 +178,19 @@ fn connection(question: &Question) -> Vec<f64> {
         before as f64,
         limit.map_or(-1.0, |limit| ms(limit.until)),
         reason.map_or(-1.0, |reason| reason as f64),
+        segments(handshake.client_hello(), path.mss) as f64,
+        if flights > 1 { 1.0 } else { 0.0 },
+        f64::from(window),
         timeline.flights.len() as f64,
         packets.len() as f64,
     ]);
-    for flight in &timeline.flights {
+    rows(&mut answer, &timeline.flights, &packets);
+    answer
+}
+
+/// Adds flights and packets.
+fn rows(answer: &mut Vec<f64>, flights: &[Flight], packets: &[Packet]) {
+    for flight in flights {
         answer.extend([
             side(flight.sender),
             ms(flight.start),
@@ -179,7 +199,7 @@ fn connection(question: &Question) -> Vec<f64> {
             f64::from(flight.cwnd),
         ]);
     }
-    for packet in &packets {
+    for packet in packets {
         answer.extend([
             side(packet.sender),
             match packet.kind {
@@ -194,7 +214,6 @@ fn connection(question: &Question) -> Vec<f64> {
             f64::from(packet.cwnd),
         ]);
     }
-    answer
 }
 
 /// How many of the server's flights have something of its response, which begins after so many
@@ -225,10 +244,13 @@ fn ms(time: Duration) -> f64 {
 
 /// The handshake of an arm.
 #[derive(Clone, Debug)]
-struct Handshake(lastbyte_exchange::Handshake);
+struct Handshake(lastbyte_exchange::Handshake, Transport);
 
 impl Handshake {
     fn of(arm: &Arm) -> Handshake {
+        if arm.transport >= 0.5 {
+            return quic::handshake(arm);
+        }
         let most = |bytes| whole(bytes, 1 << 20) as u32;
         let mut handshake = lastbyte_exchange::Handshake::default();
         for (message, bytes) in Message::SERVER_FLIGHT.into_iter().zip([
@@ -251,11 +273,33 @@ impl Handshake {
             (HandshakeFlight::ClientFinish, Some(most(arm.client_finish))),
         ]);
         handshake.server_writes = sent::writes(arm.server_writes, Then::Rest, 1 << 20);
-        Handshake(handshake).in_records()
+        Handshake(handshake, Transport::default()).in_records()
+    }
+
+    fn is_over_quic(&self) -> bool {
+        self.1.quic().is_some()
+    }
+
+    /// Bytes on the wire.
+    fn client_hello(&self) -> usize {
+        let bytes = self.0.wire_bytes(HandshakeFlight::ClientHello);
+        bytes.unwrap_or(0) as usize
+    }
+
+    /// When what happens on it.
+    fn timeline(&self, exchange: &Exchange, path: &Path) -> Timeline {
+        if self.is_over_quic() {
+            lastbyte_flights::quic::timeline(exchange, path)
+        } else {
+            timeline(exchange, path)
+        }
     }
 
     /// The same with the server's messages in records of their own.
     fn in_records(mut self) -> Handshake {
+        if self.is_over_quic() {
+            return self;
+        }
         let bytes = self.ends().last().unwrap_or_default() as u32;
         self.0.see(HandshakeFlight::Server, Some(bytes));
         self
@@ -323,11 +367,15 @@ impl Handshake {
     fn alone(&self) -> Exchange {
         Exchange {
             handshake: self.0.clone(),
+            transport: self.1,
             ..Exchange::default()
         }
     }
 
     fn exchange(&self, network: &Network, payload: usize) -> Exchange {
+        if self.is_over_quic() {
+            return quic::exchange(self.alone(), network, payload);
+        }
         let requests = (payload > 0).then(|| {
             Box::new(Requests {
                 first: Some(Transfer::seen(whole(network.request, 1 << 20))),
@@ -351,7 +399,7 @@ impl Handshake {
             server_initcwnd: initcwnd,
             ..path.clone()
         };
-        timeline(&self.alone(), &apart).handshake_flights()
+        self.timeline(&self.alone(), &apart).handshake_flights()
     }
 
     fn around(&self, path: &Path) -> Around {
@@ -370,12 +418,16 @@ impl Handshake {
     fn larger_window(&self, path: &Path) -> Option<u32> {
         const MOST: u32 = 1000;
         let now = self.flights(path, path.server_initcwnd);
+        // No window moves an edge of credit.
+        if self.is_over_quic() && self.flights(path, MOST) >= now {
+            return None;
+        }
         let mut larger = path.server_initcwnd + 1..=MOST;
         larger.find(|window| now > 1 && self.flights(path, *window) < now)
     }
 
     fn walk(&self, network: &Network, payload: usize, path: &Path) -> Timeline {
-        timeline(&self.exchange(network, payload), path)
+        self.timeline(&self.exchange(network, payload), path)
     }
 }
 

@@ -24,6 +24,12 @@ pub(crate) fn staircase(question: &Question) -> Vec<f64> {
     // Of a longer response, the first record comes no later. Where its last segment is not full,
     // others fill it.
     let payload = (network.payload()).min(network.response.records(path.mss).first + path.mss);
+    // Over QUIC, it is in the first datagram.
+    let payload = if handshake.is_over_quic() {
+        payload.min(1000)
+    } else {
+        payload
+    };
     let flights = |bytes: usize| {
         let handshake = handshake.with_certificate(bytes);
         handshake.flights(&path, path.server_initcwnd)
@@ -93,8 +99,13 @@ pub(crate) fn difference(question: &Question) -> Vec<f64> {
     let sweep = &question.sweep;
     let (from, to, _) = sweep.bounds();
     let path = question.network.path();
-    let [one, other] = (question.arms)
-        .map(|arm| Arrivals::new(&Handshake::of(&arm), &question.network, to.max(1), &path));
+    let handshakes = question.arms.map(|arm| Handshake::of(&arm));
+    // What the pacer makes of longer responses is no arithmetic.
+    if handshakes.iter().any(Handshake::is_over_quic) {
+        return Vec::new();
+    }
+    let [one, other] =
+        handshakes.map(|handshake| Arrivals::new(&handshake, &question.network, to.max(1), &path));
     let edges = one.edges().chain(other.edges());
     let edges = edges.filter(|edge| (from..to).contains(edge));
     let beside = edges.flat_map(|edge| [edge, edge + 1]);

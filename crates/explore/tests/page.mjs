@@ -12,6 +12,7 @@ import { spawn } from "node:child_process";
 import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
+import zlib from "node:zlib";
 
 const [what, ...rest] = process.argv.slice(2);
 const fail = words => { console.error(words); process.exitCode = 1; };
@@ -56,7 +57,7 @@ function modelOf(pagePath) {
   const [, scripts] = page.match(/<script>([^]*)<\/script>/);
   const model = scripts.slice(0, scripts.indexOf("// The page: controls"));
   const data = JSON.parse(script("known"));
-  const module = engine(Buffer.from(script("engine"), "base64"));
+  const module = engine(zlib.gunzipSync(Buffer.from(script("engine"), "base64")));
   const tries = [...page.matchAll(/<a href="#([^"]*)"/g)].map(([, address]) => address.replaceAll("&amp;", "&"));
   return { model: new Function("data", "engine", `${model}; return explorer(data, engine);`)(data, module), tries };
 }
@@ -79,6 +80,10 @@ const STATES = [
   "against=X25519MLKEM768/ecdsa-p256+ml-dsa-65&rate=250kbit&rtt=1ms",
   "against=X25519MLKEM768/ml-dsa-44%2Bml-dsa-65&data=10KiB",
   "against=X25519MLKEM768/ml-dsa-65/intermediates=1&data=10KiB",
+  "baseline=x25519/ecdsa-p256/transport=quic&against=X25519MLKEM768/ml-dsa-65/transport=quic&rtt=100ms&data=0KiB",
+  "baseline=X25519MLKEM768/ml-dsa-87&against=X25519MLKEM768/ml-dsa-87/transport=quic&rtt=100ms&data=50KiB",
+  "baseline=X25519MLKEM768/ml-dsa-44/delivery=mtc-landmark/transport=quic&against=X25519MLKEM768/ml-dsa-44/transport=quic&rtt=50ms&data=1KiB&initcwnd=20",
+  "against=X25519MLKEM768/ml-dsa-65/transport=quic&rtt=600ms&data=1KiB",
 ];
 
 function said(pagePath) {
@@ -235,7 +240,7 @@ function odd(draw) {
   const keys = ["rtt", "rate", "initcwnd", "data", "baseline", "against", "", "__proto__", "arms"];
   const values = ["35ms", "-1ms", "1e9ms", "NaN", "0gbit", "unlimited", "99999", "%", "%E0%A4%A", "toString", "constructor/constructor", "x25519", "x25519/",
     "x25519/ecdsa-p256:99999999B", "X25519MLKEM768/ml-dsa-65:1B", "x25519/rsa-2048/delivery=pqtls-ad", "x25519/ecdsa-p256/intermediates=9", "<b>", "\u{1f600}",
-    "X25519MLKEM768/slh-dsa-sha2-256f/intermediates=3", "x25519/ecdsa-p256:60000B", "1024KiB", "0.01ms", "MLKEM768/ml-dsa-87/delivery=elide"];
+    "X25519MLKEM768/slh-dsa-sha2-256f/intermediates=3", "x25519/ml-dsa-65/transport=quic", "x25519/ecdsa-p256:30000B/transport=quic", "x25519/ecdsa-p256:60000B", "1024KiB", "0.01ms", "MLKEM768/ml-dsa-87/delivery=elide"];
   const parts = [];
   for (let part = draw(8); part >= 0; part--) {
     const value = draw(4) ? values[draw(values.length)] : Array.from({ length: draw(12) }, () => String.fromCodePoint(33 + draw(600))).join("");
@@ -261,7 +266,7 @@ async function inChromium(pagePath) {
     check(first.includes("later"), `the page begins with: ${first}`);
 
     // By keyboard alone: each control is reached, in the order of the page, and each key changes something.
-    const wanted = ["group-0", "chain-0", "way-0", "bytes-0", "group-1", "chain-1", "way-1", "bytes-1", "A", "A", "A", "A", "A", "A", "A", "A", "A", "rtt", "rate",
+    const wanted = ["group-0", "chain-0", "transport-0", "way-0", "bytes-0", "group-1", "chain-1", "transport-1", "way-1", "bytes-1", "A", "A", "A", "A", "A", "A", "A", "A", "A", "A", "rtt", "rate",
       "initcwnd", "data", "command", "copy"];
     const order = [];
     for (let step = 0; step < wanted.length; step++) {
@@ -372,7 +377,8 @@ async function measure(pagePath) {
         ${drawn}
         const { model } = explored, draw = drawn(7), one = list => list[draw(list.length)];
         const arm = () => model.label(model.fitted({ group: one(model.sizes.groups).name, chain: one(model.sizes.chains).name,
-          way: one(model.sizes.ways).key, bytes: draw(3) ? null : draw(60000) }));
+          way: one(model.sizes.ways).key, bytes: draw(3) ? null : draw(60000),
+          transport: one(model.TRANSPORTS) }));
         globalThis.redraw = { times: [], anything() {
           explored.set("baseline=" + arm() + "&against=" + arm() + "&rtt=" + one(model.scales.rtt) + "ms&rate=" + model.rateOption(one(model.scales.rate)) +
             "&initcwnd=" + one(model.scales.initcwnd) + "&data=" + one(model.scales.data) + "KiB");

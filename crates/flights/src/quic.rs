@@ -146,6 +146,8 @@ pub struct Datagram {
     pub sender: Side,
     /// When it leaves, since the client began.
     pub sent: Duration,
+    /// When it is there.
+    pub arrives: Duration,
     /// Its UDP payload, in bytes.
     pub bytes: usize,
     /// Bytes of TLS's messages in it.
@@ -492,16 +494,20 @@ impl<'p> Ends<'p> {
         carries: Carried,
     ) -> Option<Time> {
         let number = self.datagrams.len();
+        let fate = send(&mut self.pipes, self.now, sender, bytes);
+        let at = match fate {
+            Fate::Arrives(at) => Some(at),
+            _ => None,
+        };
         self.datagrams.push(Datagram {
             sender,
             sent: self.now.since(Time(0)),
+            arrives: at.unwrap_or(self.now).since(Time(0)),
             bytes,
             crypto,
             held: None,
         });
-        let Fate::Arrives(at) = send(&mut self.pipes, self.now, sender, bytes) else {
-            return None;
-        };
+        let at = at?;
         self.under_way.push(Reverse(Arrival {
             at,
             number,
@@ -967,14 +973,16 @@ pub fn timeline(exchange: &Exchange, path: &Path) -> Timeline {
     };
     let is_short = of_request <= 1 && of_response <= 1 && rounds == 0;
     let unfollowed = unfollowed_walk(exchange, &walked, path);
-    let until = match unfollowed {
-        Some(_) => Some(Duration::ZERO),
-        // It is sent for nothing, and once more.
-        None if early.is_some() && walked.asked_again => Some(Duration::ZERO),
-        None if early.is_some() && (of_request > 1 || request > 0) => Some(Duration::ZERO),
-        None if is_short => None,
-        None if of_request > 1 => Some(handshake),
-        None => Some(ttfb.unwrap_or(handshake)),
+    // A request that doesn't join the hello comes while the server answers, and one before a second hello is sent for nothing.
+    let is_apart = early.is_some() && (walked.asked_again || of_request > 1 || request > 0);
+    let until = if unfollowed.is_some() || is_apart {
+        Some(Duration::ZERO)
+    } else if is_short {
+        None
+    } else if of_request > 1 {
+        Some(handshake)
+    } else {
+        Some(ttfb.unwrap_or(handshake))
     };
     let mut flights = flights(&walked, path, answered);
     let later = |sender, start, segments: usize, bytes| Flight {

@@ -30,7 +30,7 @@ const PAGE: &str = include_str!("page.js");
 
 const TITLE: &str = "What does a post-quantum certificate do to your connection?";
 const ABOUT: &str = "Two TLS connections side by side, packet by packet: what larger certificates cost, and why, by the \
-                     arithmetic of TCP's slow start.";
+                     arithmetic of TCP's slow start and QUIC's credit.";
 
 /// The keys that a site's chain is compared with at first.
 const AGAINST: KeyAlgorithm = KeyAlgorithm::MlDsa65;
@@ -93,7 +93,7 @@ const SCALES: Scales = Scales {
 };
 
 /// A question worth asking: what the address says, and in words.
-const TRIES: [(&str, &str); 9] = [
+const TRIES: [(&str, &str); 10] = [
     (
         "baseline=x25519/ecdsa-p256&against=X25519MLKEM768/ml-dsa-65&rtt=35ms&rate=1gbit&initcwnd=10&data=50KiB",
         "ML-DSA-65, one intermediate, and a usual window",
@@ -130,6 +130,10 @@ const TRIES: [(&str, &str); 9] = [
         "baseline=x25519/ecdsa-p256&against=X25519MLKEM768/ml-dsa-65&rtt=200ms&rate=1mbit&initcwnd=10&data=50KiB",
         "A slow link",
     ),
+    (
+        "baseline=X25519MLKEM768/ml-dsa-44&against=X25519MLKEM768/ml-dsa-44/transport=quic&rtt=100ms&rate=1gbit&initcwnd=10&data=1KiB",
+        "ML-DSA-44 over TCP and over QUIC",
+    ),
 ];
 
 /// All that the scripts know, besides what is in their module.
@@ -146,6 +150,8 @@ struct Data<'a> {
     mtu: Option<u32>,
     /// Of the site's server, with any chain.
     site: Site,
+    /// Whether arms come over QUIC: what a site's server does was seen over TCP.
+    quic: bool,
     scales: Scales,
     start: &'a Start,
 }
@@ -225,6 +231,7 @@ pub fn page(probe: Option<&Probe>) -> Result<String, Unknown> {
         mss,
         mtu: (mss != usual).then(|| mss + (1500 - usual)),
         scales: SCALES,
+        quic: probe.is_none(),
         site: probe.map(Site::of).unwrap_or_default(),
         start: &start,
         sizes,
@@ -311,8 +318,9 @@ fn network() -> Markup {
 fn budget() -> Markup {
     html! {
         section aria-labelledby="h-budget" {
-            h2 #h-budget { "What fits the first window" }
-            p { "The server may send as much as its initial window holds. Then it has to wait for an acknowledgement, a round trip away." }
+            h2 #h-budget { "What fits the first flight" }
+            p { "The server may send as much as its initial window holds, and over QUIC three times what it has received. Then it has to wait for the
+                    client, a round trip away." }
             figure #budget {}
             p.caption #left {}
         }
@@ -399,7 +407,8 @@ fn ends(probe: Option<&Probe>) -> Markup {
                 li { b { "Certificates of ours." } " What brotli leaves of names and extensions is told of such, to within "
                     (COMPRESSED_WITHIN) " bytes; it is measured with rustls, whose messages are some bytes smaller. What DNS delivers was asked for
                         before, by a resolver that is as near as its client." }
-                li { b { "TCP, not QUIC." } " QUIC's servers may send three times what they have received before they know the client's address." }
+                li { b { "QUIC is quinn's." } " Datagrams of 1200 bytes, a window of as many of them, and a pacer that begins with an RTT of 333 ms: so
+                    credit, window and flights are those of one stack, up to the first byte." }
             }
         }
     }
@@ -425,6 +434,8 @@ fn arm(data: &Data<'_>, index: usize, name: &str, start: &str) -> Markup {
                         }
                     }
                 } }
+            p { label for=(id("transport")) { "Transport" }
+                select id=(id("transport")) { option { "TCP" } option { "QUIC" } } }
             p { label for=(id("way")) { "Delivery" }
                 select id=(id("way")) {
                     @for way in &sizes.ways { option { (way.words) } }

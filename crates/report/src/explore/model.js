@@ -51,6 +51,9 @@ function explorer(data, engine) {
     found.flights = rows(answer, flightsAt, names.flight, flights);
     found.packets = rows(answer, packetsAt, names.packet, packets);
     found.begins = state.data > 0 ? found.first : found.handshake;
+    // Of a longer response over QUIC, the last byte is no arithmetic.
+    found.ends = Math.max(found.last, found.begins);
+    found.packet = overQuic(arm) ? "datagram" : "segment";
     return found;
   }
   function staircase(state, arm, to, steps) {
@@ -70,16 +73,19 @@ function explorer(data, engine) {
   const way = key => sizes.ways.findIndex(known => known.key === key);
   const comesSo = (arm, key = arm.way) => {
     const own = chain(arm.chain).ways[way(key)];
-    if (!own) return undefined;
+    if (!own || overQuic(arm) && (!data.quic || sizes.ways[way(key)].tcp)) return undefined;
     const [hello, extensions, certificate, most, serverHello] = own;
     return { hello, extensions, certificate, most, serverHello };
   };
+  const TRANSPORTS = ["", "/transport=quic"];
+  const overQuic = arm => arm.transport !== "";
   const natural = arm => comesSo(arm).certificate;
   const certificate = arm => arm.bytes || natural(arm);
   // The messages of an arm, as the module wants them.
   function messages(arm) {
     const hellos = group(arm.group), own = comesSo(arm);
     return {
+      transport: TRANSPORTS.indexOf(arm.transport),
       client_hello: hellos.client_hello + own.hello,
       server_hello: hellos.server_hello + own.serverHello,
       encrypted_extensions: own.extensions,
@@ -106,7 +112,7 @@ function explorer(data, engine) {
   // An arm in the words of `lastbyte compare`.
   function label(arm) {
     const padded = arm.bytes ? `:${arm.bytes}B` : "";
-    return `${arm.group}/${arm.chain}${padded}${arm.way}`;
+    return `${arm.group}/${arm.chain}${padded}${arm.way}${arm.transport}`;
   }
   // Such words without what goes without saying.
   const terse = text => text.replace(/\/intermediates=1(?=\/|$)/g, "");
@@ -115,7 +121,9 @@ function explorer(data, engine) {
     const [name, rest] = cut(terse(text), "/");
     if (!group(name)) return undefined;
     const [named, ...options] = rest.split("/");
-    const key = options.map(option => "/" + option).join("");
+    const strokes = options.map(option => "/" + option);
+    const transport = strokes.find(option => TRANSPORTS.includes(option)) || "";
+    const key = strokes.filter(option => option !== transport).join("");
     let found = chain(named), bytes = null;
     if (!found) {
       const [before, size] = cut(named, ":", true);
@@ -123,12 +131,13 @@ function explorer(data, engine) {
       bytes = /^[0-9]{1,6}B$/.test(size) ? parseInt(size, 10) : NaN;
     }
     if (!found || Number.isNaN(bytes) || way(key) < 0) return undefined;
-    return fitted({ group: name, chain: found.name, way: key, bytes });
+    return fitted({ group: name, chain: found.name, way: key, bytes, transport });
   }
   // The nearest arm that there is: not every chain comes in every way, and not every size can be.
-  function fitted({ group, chain, way, bytes }) {
-    const found = { group, chain, way, bytes: null };
+  function fitted({ group, chain, way, bytes, transport }) {
+    const found = { group, chain, way, bytes: null, transport };
     if (!comesSo(found)) found.way = "";
+    if (!comesSo(found)) found.transport = "";
     const { most, certificate } = comesSo(found);
     if (bytes && bytes > certificate && most > certificate) found.bytes = Math.min(bytes, most);
     return found;
@@ -231,6 +240,10 @@ function explorer(data, engine) {
   function short(arms) {
     const [one, other] = arms;
     const same = key => one[key] === other[key];
+    // But for what carries it.
+    if (!same("transport") && label({ ...one, transport: "" }) === label({ ...other, transport: "" })) {
+      return arms.map(arm => `${arm.chain}${arm.way}${overQuic(arm) ? " over QUIC" : " over TCP"}`);
+    }
     if (same("group") && label(one) !== label(other)) return arms.map(arm => label(arm).slice(arm.group.length + 1));
     return arms.map(label);
   }
@@ -254,13 +267,24 @@ function explorer(data, engine) {
     if (Math.abs(delay) < NEAR) {
       return {
         what: `Nobody waits longer: with ${named[0]} and with ${named[1]}, the ${what} ${verb} after ${time(views[0].begins)}.`,
-        why: fits(state, views) + last(state, views, named, delay) + limit(state, views),
+        why: (either(views) ? both(state, views, named) : fits(state, views)) + last(state, views, named, delay) + limit(state, views),
       };
     }
     return {
       what: `With ${named[slow]} the ${what} ${verb} ${time(Math.abs(delay))} later than with ${named[fast]}: ${times}.`,
-      why: because(state, views, named, slow, fast) + last(state, views, named, delay) + limit(state, views),
+      why: (either(views) ? both(state, views, named) : because(state, views, named, slow, fast)) + last(state, views, named, delay) + limit(state, views),
     };
+  }
+  // Whether one of them is over QUIC: then what each waits for is said of each.
+  const either = views => views.some(view => view.connect < 0);
+  function both(state, views, named) {
+    const each = views.map((view, index) => {
+      const waits = view.held === 2 ? `three times what the client has sent may leave before the server knows its address: ${view.atOnce} of ${view.segments} datagrams`
+        : view.held === 1 ? `the server's window lets ${view.connect < 0 ? view.atOnce : state.initcwnd} of ${view.segments} ${view.packet}s leave` : "";
+      const flights = `${view.connect < 0 ? "" : "a round trip for TCP, and "}${counted(view.serverFlights, "flight")} of the server`;
+      return `${named[index]}: ${flights}${waits ? `, as ${waits}` : `, ${counted(view.segments, view.packet)}`}.`;
+    });
+    return each.join(" ");
   }
   function because(state, views, named, slow, fast) {
     const [late, soon] = [views[slow], views[fast]];
@@ -315,7 +339,7 @@ function explorer(data, engine) {
     return `Both handshakes fit the server's first window of ${counted(state.initcwnd, "segment")}${hello}` + (left > 0 ? `, with ${bytes(left)} bytes left.` : ".");
   }
   function last(state, views, named, first) {
-    if (state.data === 0) return "";
+    if (state.data === 0 || views.some(view => view.last < 0)) return "";
     const delay = views[1].last - views[0].last;
     const [slow, fast] = delay < 0 ? [0, 1] : [1, 0];
     const response = `the last of ${size(state.data)}`;
@@ -358,6 +382,6 @@ function explorer(data, engine) {
 
   return {
     started, parse, misread, most, fragment, command, stack, connection, staircase, difference, messages, parts, label, arm, fitted, comesSo, natural, certificate,
-    verdict, left, short, bytes, counted, time, size, rate, rateOption, dataOption, sizes, scales: data.scales, KIB,
+    overQuic, TRANSPORTS, verdict, left, short, bytes, counted, time, size, rate, rateOption, dataOption, sizes, scales: data.scales, KIB,
   };
 }

@@ -4,10 +4,11 @@
   const data = JSON.parse($("known").textContent);
   let engine;
   try {
-    const module = Uint8Array.from(atob($("engine").textContent), letter => letter.charCodeAt(0));
+    const packed = Uint8Array.from(atob($("engine").textContent), letter => letter.charCodeAt(0));
+    const module = await new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"))).arrayBuffer();
     engine = (await WebAssembly.instantiate(module)).instance.exports;
   } catch {
-    $("verdict").textContent = "This browser runs no WebAssembly, in which this page calculates.";
+    $("verdict").textContent = "This browser runs no WebAssembly, in which this page calculates, or can't unpack it (DecompressionStream).";
     return;
   }
   const model = explorer(data, engine);
@@ -75,7 +76,7 @@
       const top = 28 + index * row, edge = view.budget;
       inside += write(0, top + 12, names[index], `name`);
       for (const { name, begin, end, kind } of model.parts(view)) {
-        const title = `${name}: ${bytes(end - begin)} bytes on the wire`;
+        const title = `${name}: ${bytes(end - begin)} bytes${view.connect < 0 ? "" : " on the wire"}`;
         const fits = Math.min(end, edge);
         if (begin < edge) inside += box(x(begin), top + 20, x(fits) - x(begin), high, kind, title);
         if (end > edge) inside += box(x(Math.max(begin, edge)), top + 20, x(end) - x(Math.max(begin, edge)), high, "beyond", title);
@@ -91,10 +92,11 @@
     });
     const edge = views[0].budget;
     inside += line(x(edge), 17, x(edge), 24, "edge");
-    const window = `${state.initcwnd === 1 ? "1 segment" : `${state.initcwnd} segments`}${same ? `: ${bytes(edge)} bytes` : ""}`;
+    const quic = views.some(view => view.connect < 0);
+    const window = quic ? "first flight" : `${state.initcwnd === 1 ? "1 segment" : `${state.initcwnd} segments`}${same ? `: ${bytes(edge)} bytes` : ""}`;
     const near = x(edge) + 4 > width - wide(window);
     inside += write(near ? Math.min(width, x(edge) + 4) : x(edge), 12, window, near ? "end" : x(edge) > wide(window) / 2 ? "middle" : "");
-    return svg(width, 28 + 2 * row - 24, `First window ${window}. ${said.join(". ")}.`, inside);
+    return svg(width, 28 + 2 * row - 24, `First ${quic ? "flight" : `window ${window}`}. ${said.join(". ")}.`, inside);
   }
 
   // Packets that leave together are drawn side by side.
@@ -157,7 +159,7 @@
     for (const sender of [0, 1]) {
       const [from, to] = sender === 0 ? [left, right] : [right, left];
       // What the client acknowledges at last, nobody waits for.
-      const own = view.packets.filter(packet => packet.sender === sender && packet.arrives <= view.last && packet.sent <= until);
+      const own = view.packets.filter(packet => packet.sender === sender && packet.arrives <= view.ends && packet.sent <= until);
       let before;
       for (const placed of apart(own, y)) {
         const { packet, shift, dense, burst } = placed;
@@ -187,14 +189,14 @@
       const place = Math.max(y(flight.start) + 4, low);
       if (place > y(flight.start) + 16 || flight.start > until) continue;
       const what = end <= view.retry ? "asks again" : end <= view.retry + view.sent ? "" : end <= view.before ? "tickets" : "response";
-      const words = what ? `${what}, ${flight.segments}` : `${flight.segments} segment${flight.segments === 1 ? "" : "s"}`;
+      const words = what ? `${what}, ${flight.segments}` : model.counted(flight.segments, view.packet).replace("one", "1");
       inside += write(right + 14, place, words, narrow ? "small" : "");
       low = place + 14;
     }
     // When what is there, at the client.
     let next = top - 8;
-    const milestones = [["TCP", view.connect], ["handshake", view.handshake]];
-    if (view.first >= 0) milestones.push(["first byte", view.first], ["last byte", view.last]);
+    const milestones = [["TCP", view.connect], ["handshake", view.handshake], ["first byte", view.first]].filter(([, ms]) => ms >= 0);
+    if (view.first >= 0 && view.last >= 0) milestones.push(["last byte", view.last]);
     for (const [name, ms] of milestones) {
       const place = Math.max(y(Math.min(ms, until)) + 4, next + 14);
       if (ms <= until) inside += `<circle class="milestone" cx="${left}" cy="${at(y(ms))}" r="3.2"/>`;
@@ -322,7 +324,7 @@
     set("left", state.arms.map((arm, index) => `${model.short(state.arms)[index]}: ${model.left(state, arm, views[index])}.`).join(" "));
     // All of it, but for responses that would leave no room for the handshake.
     const begins = Math.max(views[0].begins, views[1].begins);
-    const until = Math.min(Math.max(views[0].last, views[1].last) * 1.02, begins * 2.2 + 3 * rtt) || 1;
+    const until = Math.min(Math.max(views[0].ends, views[1].ends) * 1.02, begins * 2.2 + 3 * rtt) || 1;
     const rounds = rtt > 0 ? until / rtt : 4;
     const height = Math.round(Math.min(760, Math.max(360, rounds * 78)));
     views.forEach((view, index) => {
@@ -337,14 +339,15 @@
     set("steps", steps(both));
     const [from, end] = [model.KIB, 1024 * model.KIB];
     const points = differences(`${path},${labels.join()}`, state, from, end);
+    const follows = points.length > 0 && views.every(view => view.last >= 0);
     views.last = views[1].last - views[0].last;
-    fill("difference", difference(page.figure, points, from, end));
-    set("sooner", sooner(points));
+    fill("difference", points.length > 0 ? difference(page.figure, points, from, end) : "");
+    set("sooner", points.length > 0 ? sooner(points) : "Over QUIC, what comes after the first byte is as the stack's pacer has it, which is no arithmetic: measure it.");
     set("command", model.command(state));
     set("measured", model.stack(state) ? "Measured with rustls on both sides, as it has this delivery. Its messages are some bytes smaller than OpenSSL’s, which are drawn." : "");
     const gap = views[1].begins - views[0].begins;
     const signed = ms => `${ms < 0 ? "−" : "+"}${time(Math.abs(ms))}`;
-    set("brief", `${payload > 0 ? "first byte" : "handshake"} ${signed(gap)}${payload > 0 ? `, last ${signed(views.last)}` : ""}`);
+    set("brief", `${payload > 0 ? "first byte" : "handshake"} ${signed(gap)}${payload > 0 && follows ? `, last ${signed(views.last)}` : ""}`);
     later();
   }
 
@@ -360,9 +363,9 @@
 
   // The table's cells stay: to make a table anew takes longer than all arithmetic.
   const ROWS = [
-    ["ClientHello, bytes", index => model.messages(state.arms[index]).client_hello, bytes],
+    ["ClientHello, packets", index => views[index].hello, bytes],
     ["Server's handshake, bytes", index => views[index].sent, bytes],
-    ["… in segments", index => views[index].segments, bytes],
+    ["… in packets", index => views[index].segments, bytes],
     ["… in flights", index => views[index].serverFlights, bytes],
     ["Handshake done", index => views[index].handshake, time],
     ["Window as the response begins, segments", index => views[index].opened, bytes],
@@ -370,7 +373,7 @@
     ["Flights of the response", index => state.data > 0 ? views[index].responseFlights : -1, bytes],
     ["Last byte", index => state.data > 0 ? views[index].last : -1, time],
   ];
-  $("numbers").innerHTML = `<caption>The same in numbers; bytes are those on the wire.</caption><thead><tr><th></th><th scope="col"></th><th scope="col"></th>` +
+  $("numbers").innerHTML = `<caption>The same in numbers; bytes are those on the wire, over QUIC those of messages.</caption><thead><tr><th></th><th scope="col"></th><th scope="col"></th>` +
     `<th scope="col">more</th></tr></thead><tbody>${ROWS.map(([name]) => `<tr><th scope="row">${name}</th><td></td><td></td><td></td></tr>`).join("")}</tbody>`;
   const [heads, ...cells] = [...$("numbers").rows].map(row => [...row.cells].slice(1));
   function numbers() {
@@ -429,6 +432,8 @@
     state.arms.forEach((arm, index) => {
       $(`group-${index}`).value = arm.group;
       $(`chain-${index}`).value = arm.chain;
+      $(`transport-${index}`).selectedIndex = model.TRANSPORTS.indexOf(arm.transport);
+      $(`transport-${index}`).disabled = !model.comesSo({ ...arm, way: "", transport: model.TRANSPORTS[1] });
       const way = $(`way-${index}`);
       way.selectedIndex = model.sizes.ways.findIndex(known => known.key === arm.way);
       [...way.options].forEach((option, at) => {
@@ -475,6 +480,7 @@
     const choose = part => { state.arms[index] = model.fitted({ ...state.arms[index], ...part }); changed(); };
     $(`group-${index}`).addEventListener("change", event => choose({ group: event.target.value }));
     $(`chain-${index}`).addEventListener("change", event => choose({ chain: event.target.value, bytes: null }));
+    $(`transport-${index}`).addEventListener("change", event => choose({ transport: model.TRANSPORTS[event.target.selectedIndex] }));
     $(`way-${index}`).addEventListener("change", event => choose({ way: model.sizes.ways[event.target.selectedIndex].key, bytes: null }));
     const slider = $(`bytes-${index}`);
     slider.addEventListener("input", () => choose({ bytes: Number(slider.value) }));

@@ -44,6 +44,9 @@ pub(super) struct Way {
     key: Settings,
     /// In words.
     pub(super) words: String,
+    /// Whether it goes over TCP alone.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    tcp: bool,
     /// The stack that measures it, if that is not OpenSSL: what both arms of a comparison have to say besides.
     #[serde(serialize_with = "with_strokes")]
     stack: Settings,
@@ -63,6 +66,7 @@ fn ways() -> Vec<Way> {
         Some(Way {
             key: Settings::of_keys(key).ok()?,
             words: words.to_owned(),
+            tcp: false,
             stack: Settings::default(),
         })
     });
@@ -71,7 +75,11 @@ fn ways() -> Vec<Way> {
         let usual = Some(usual).filter(|_| reduction.subject == Subject::Chain)?;
         let arm = reduction.apply(&reduction.whole(&usual).ok()?).ok()?;
         let (stack, key) = arm.settings_unlike(&usual).parted(&["stack"]);
+        let over_quic = usual
+            .with_settings(&key)
+            .and_then(|arm| arm.with("transport", "quic"));
         let way = Way {
+            tcp: over_quic.is_err(),
             key,
             words: format!("{}: {}", reduction.name, reduction.words),
             stack,

@@ -101,6 +101,91 @@ fn sizes_are_those_of_explain() {
     }
 }
 
+/// What the module answers of an arm over QUIC is what `lastbyte explain` tells of it.
+#[test]
+fn answers_over_quic_are_those_of_explain() {
+    let data = data(&page(None).unwrap());
+    let sizes = &data["sizes"];
+    let count = |key: &str| sizes[key].as_array().unwrap().len();
+    let mut found = 0;
+    for (number, (group, chain)) in (0..count("groups"))
+        .flat_map(|group| (0..count("chains")).map(move |chain| (group, chain)))
+        .enumerate()
+    {
+        let way = number % count("ways");
+        let Some(own) = messages(&data, group, chain, way) else {
+            continue;
+        };
+        let arm = name(&data, group, chain, way) + "/transport=quic";
+        let is_tcp = sizes["ways"][way]["tcp"].as_bool() == Some(true);
+        let parsed: Result<Arm, _> = arm.parse();
+        assert_eq!(parsed.is_err(), is_tcp, "{arm}");
+        let Ok(parsed) = parsed else {
+            continue;
+        };
+        let mut question = Question {
+            what: 1.0,
+            ..Question::default()
+        };
+        question.network.rtt = 100.0;
+        question.network.rate = 1000.0;
+        question.network.initcwnd = [10.0, 20.0][number % 2];
+        question.network.payload = 1000.0;
+        question.network.request = data["request"].as_f64().unwrap();
+        let [
+            hello,
+            server_hello,
+            extensions,
+            certificate,
+            verify,
+            finished,
+            finish,
+        ] = own;
+        question.arms[0] = lastbyte_explore::Arm {
+            client_hello: hello,
+            server_hello,
+            encrypted_extensions: extensions,
+            certificate,
+            certificate_verify: verify,
+            server_finished: finished,
+            client_finish: finish,
+            transport: 1.0,
+            ..lastbyte_explore::Arm::default()
+        };
+        let answer = answer(&question.numbers());
+        let told = |name: &str| answer[CONNECTION.iter().position(|known| *known == name).unwrap()];
+        let direction = Direction {
+            rate: Rate::from_bits_per_second(1_000_000_000),
+            ..Direction::default()
+        };
+        let cell = Cell {
+            link: Link::symmetric(Duration::from_millis(100), direction),
+            initcwnd: question.network.initcwnd as u32,
+            data: Bytes(1000),
+            ..Cell::default()
+        };
+        let explained = explain(&parsed, &[cell]).unwrap();
+        let (_, timeline) = &explained.times[0];
+        let ms = |time: Duration| time.as_nanos() as f64 / 1e6;
+        assert_eq!(told("connect"), -1.0);
+        assert_eq!(told("handshake"), ms(timeline.handshake), "{arm}");
+        assert_eq!(told("first"), timeline.ttfb.map_or(-1.0, ms), "{arm}");
+        let sent = explained.exchange.carried(HandshakeFlight::Server);
+        assert_eq!(told("sent"), f64::from(sent), "{arm}");
+        assert_eq!(told("flights"), timeline.flights.len() as f64, "{arm}");
+        let window = &explained.windows[0];
+        let edge = |edge: Option<lastbyte_explain::Edge>| {
+            edge.map_or(-1.0, |edge| edge.certificate as f64)
+        };
+        assert_eq!(told("below"), edge(window.edges.below), "{arm}");
+        assert_eq!(told("above"), edge(window.edges.above), "{arm}");
+        let datagrams: u32 = window.flights.iter().map(|flight| flight.segments).sum();
+        assert_eq!(told("segments"), f64::from(datagrams), "{arm}");
+        found += 1;
+    }
+    assert!(found > 60, "{found}");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
