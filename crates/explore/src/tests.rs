@@ -265,7 +265,10 @@ proptest! {
         question[payload] = question[payload].min(1e5);
         question[to] = question[to].min(1e5);
         let found = answer(&question);
-        prop_assert!(!found.is_empty());
+        // Of what comes after the first byte over QUIC, nothing is known.
+        let asked = Question::of(&question);
+        let is_known = what < 3 || asked.arms.iter().all(|arm| arm.transport < 0.5);
+        prop_assert_eq!(!found.is_empty(), is_known);
         prop_assert!(found.iter().all(|number| number.is_finite()));
     }
 
