@@ -162,6 +162,7 @@ pub(super) static MTU_DISCOVERY: Spec = Spec {
     title: "QUIC's MTU discovery",
     caption: Caption::Unusual(|cell| format!("QUIC's MTU discovery {}", cell.quic.mtu_discovery)),
     reading: Reading::Text,
+    transport: Some(TransportName::Quic),
     place: Place::Cell(Access {
         get: |cell| Value::Text(cell.quic.mtu_discovery.to_string()),
         set: |cell, text, _| read(&mut cell.quic.mtu_discovery, text),

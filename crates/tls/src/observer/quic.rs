@@ -110,8 +110,7 @@ impl Packet {
     /// Whether it asks for an acknowledgement and says nothing else of its own.
     pub fn is_ping(&self) -> bool {
         self.frames.contains(&Frame::Ping)
-            && !(self.frames.iter())
-                .any(|frame| frame.is_ack_eliciting() && *frame != Frame::Ping)
+            && !(self.frames.iter()).any(|frame| frame.is_ack_eliciting() && *frame != Frame::Ping)
     }
 
     /// Whether it has handshake messages that its sender sends for the first time.

@@ -366,7 +366,7 @@ fn what_a_path_does_not_hold_is_lost_and_ends_fall_back() {
         };
         let arm = prepared(ECDSA);
         let experiment = Experiment::new(vec![arm.arm.clone()], vec![cell.clone()], 1);
-        let carried = connection(&arm, &cell, &experiment, 0);
+        let carried = connection(&arm, &cell, &experiment, 0, None);
         assert_eq!(carried.row.times.handshake, ms(1));
         carried.datagrams.iter().map(|sent| sent.bytes).max()
     };

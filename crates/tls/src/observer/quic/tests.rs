@@ -66,7 +66,6 @@ fn the_initial_of_the_appendix_is_read() {
             bytes: 0..241,
             new: 241,
         }]),
-        pings: 0,
         token: 0,
         destination: hex::decode("8394c8f03e515708").unwrap(),
         source: Some(Vec::new()),

@@ -21,7 +21,7 @@ fn carried(arm: &str, rtt: Duration) -> Carried {
         ..Cell::default()
     };
     let experiment = Experiment::new(vec![arm.arm.clone()], vec![cell.clone()], 1);
-    connection(&arm, &cell, &experiment, 0)
+    connection(&arm, &cell, &experiment, 0, None)
 }
 
 fn told(carried: &Carried) -> Vec<(Side, String)> {
