@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use crate::{Arm, Cell, Metric, Parameter, QuicIn, TransportName};
+use crate::{Arm, Cell, Metric, Parameter, QuicIn, StudyFolder, TransportName};
 
 /// Something of a cell acts on no arm, as none of them has its transport.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -54,6 +54,24 @@ pub fn check_transports(arms: &[Arm], cells: &[Cell]) -> Result<(), NobodyHas> {
         }
     }
     Ok(())
+}
+
+impl Cell {
+    /// The cell of an arm that is measured alone: what acts on another transport alone is as it
+    /// is without saying.
+    #[must_use]
+    pub fn of_transport(&self, transport: TransportName) -> Cell {
+        let mut cell = self.clone();
+        for parameter in Parameter::ALL {
+            let is_of_another = parameter.transport().is_some_and(|own| own != transport);
+            if is_of_another && !parameter.is_usual(self) {
+                let usual = parameter.of(&Cell::of(self.preset));
+                // It takes what it has written.
+                let _ = parameter.set(&mut cell, &usual, &StudyFolder::HERE);
+            }
+        }
+        cell
+    }
 }
 
 /// Whether some of these arms can be carried where arms over QUIC are said to be.

@@ -5,6 +5,7 @@
 pub(crate) mod memory;
 pub(crate) mod ring;
 
+use std::fs::File;
 use std::io;
 use std::net::{Ipv4Addr, UdpSocket};
 use std::num::NonZero;
@@ -47,6 +48,16 @@ pub(crate) fn process_cpu_time(process: Pid) -> Option<Duration> {
 #[inline]
 fn read(clock: ClockId) -> TimeSpec {
     clock_gettime(clock).unwrap_or(TimeSpec::new(0, 0))
+}
+
+nix::ioctl_none!(random_reseed, b'R', 7);
+
+/// Has this kernel's randomness for programs begin again: in a guest, with the same numbers each time.
+pub(crate) fn begin_randomness_again() -> io::Result<()> {
+    let random = File::open("/dev/urandom")?;
+    // SAFETY: RNDRESEEDCRNG has no argument.
+    unsafe { random_reseed(random.as_raw_fd()) }?;
+    Ok(())
 }
 
 /// Makes a second process of this one, which has a single thread.

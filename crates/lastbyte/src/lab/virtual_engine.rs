@@ -30,8 +30,8 @@ use super::{Ending, Grants, LabError, PageError, boot, model, programs};
 use crate::kernel::Kernel;
 use crate::results::{Environment, KERNEL_SOURCE};
 use crate::study::{
-    Arm, ArmChain, Cell, CpuTime, Emulation, EngineName, Experiment, Gso, PageSource, Preset,
-    Study, check_servers, is_modelled,
+    Arm, ArmChain, Cell, Congestion, CpuTime, Emulation, EngineName, Experiment, Gso, PageSource,
+    Preset, Study, check_servers, is_modelled,
 };
 
 /// How long a guest may give no sign of life. A block gives some twenty-five in seconds.
@@ -118,10 +118,11 @@ impl VirtualEngine {
         Self { term, ..self }
     }
 
-    /// How many blocks the guest of an arm in a cell measures: what other people's programs leave
-    /// behind is not known.
+    /// How many blocks the guest of an arm in a cell measures. What other people's programs leave
+    /// behind is not known; and BBR begins at a phase that the kernel draws (`bbr_reset_probe_bw_mode`
+    /// in net/ipv4/tcp_bbr.c), whose numbers go on from block to block.
     fn term_of(&self, arm: &Arm, cell: &Cell) -> GuestTerm {
-        if cell.page.is_some() || arm.server.is_foreign() {
+        if cell.page.is_some() || arm.server.is_foreign() || cell.congestion == Congestion::Bbr {
             GuestTerm::Block
         } else {
             self.term
@@ -474,7 +475,7 @@ fn alone(job: &Job<'_>) -> Study {
     let cell = job.cell.with_buffers(job.cell.buffers(EngineName::Virtual));
     let cell = Cell {
         link_name: None,
-        ..cell.into_owned()
+        ..cell.of_transport(arm.transport)
     };
     let experiment = Experiment {
         arms: vec![arm],
@@ -502,10 +503,9 @@ fn prepared(sample: &Study) -> Option<(Arm, Vec<Resumption>)> {
     Some((arm.clone(), arm.possible_sessions(cell)))
 }
 
-/// A study of nothing but the sample of a job, with the names that the study gives.
+/// A study of nothing but the measure and the cell of a job, with the names that the study gives.
 fn named(job: &Job<'_>) -> Study {
     let experiment = Experiment {
-        arms: vec![job.arm.arm.clone()],
         cells: vec![job.cell.clone()],
         ..job.experiment.clone()
     };

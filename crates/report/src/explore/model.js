@@ -216,9 +216,9 @@ function explorer(data, engine) {
   function command(state) {
     const [baseline, against] = state.arms.map(arm => measured(arm) + stack(state));
     const mtu = data.mtu ? [["mtu", `${data.mtu}`]] : [];
-    // What is drawn has them: of Linux's own, a shorter response does not come as the beginning of a longer one does.
-    const buffers = ["buffers", "large"];
-    const network = [...options(state), ...mtu, buffers, ...data.site.hosts].map(([key, value]) => `--${key} ${value}`).join(" ");
+    // What is drawn has large buffers: of Linux's own, a shorter response does not come as the beginning of a longer one does.
+    const hosts = state.arms.every(overQuic) ? [] : [["buffers", "large"], ...data.site.hosts];
+    const network = [...options(state), ...mtu, ...hosts].map(([key, value]) => `--${key} ${value}`).join(" ");
     // One and the same is compared with nothing.
     const question = baseline === against ? `explain ${baseline}` : `compare --baseline ${baseline} --against ${against}`;
     // Arms have what they say here, as in a study.

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::{Parameter, Study, TransportName};
+use crate::{Buffers, Cell, Hosts, Parameter, Study, Timestamps, TransportName};
 
 const TCP: &str = "x25519/ecdsa-p256";
 const QUIC: &str = "x25519/ecdsa-p256/transport=quic";
@@ -104,4 +104,24 @@ fn a_time_that_no_arm_has_is_refused() {
         assert!(refusal(&[QUIC, TCP], number, &line).is_some());
     }
     assert_eq!(refusal(&[QUIC], figure, "metric = \"handshake\""), None);
+}
+
+/// A cell that arms of both transports share, as an arm of one has it alone.
+#[test]
+fn what_is_of_another_transport_goes_without_saying() {
+    let cell = Cell {
+        initcwnd: 20,
+        hosts: Hosts {
+            buffers: Buffers::Linux,
+            timestamps: Timestamps::Off,
+            ..Hosts::default()
+        },
+        ..Cell::default()
+    };
+    let expected = Cell {
+        hosts: Hosts::default(),
+        ..cell.clone()
+    };
+    assert_eq!(cell.of_transport(TransportName::Quic), expected);
+    assert_eq!(cell.of_transport(TransportName::Tcp), cell);
 }

@@ -39,6 +39,7 @@ use super::row::row;
 use super::shortcuts::Shortcuts;
 use super::starts;
 use super::surroundings::Sockets;
+use super::sys;
 use super::{LabError, PreparedArm};
 use crate::results::{
     Beside, CpuCosts, EngineReport, Environment, PartHeader, Row, Validity, part_of,
@@ -150,7 +151,7 @@ impl Instructions {
 pub(super) struct Provenance {
     /// What computing takes on the host, beside the guest's times.
     pub(super) beside: Beside,
-    /// The study of the block alone, with all the names that it has, as [`Study::to_toml`] writes it.
+    /// The study of the block's cell alone, with all the names that it has, as [`Study::to_toml`] writes it.
     pub(super) study: String,
     /// The file of the whole study as it was read.
     pub(super) text: String,
@@ -245,6 +246,8 @@ fn only(study: &Study) -> Result<(&Experiment, &Cell), &'static str> {
 
 /// Measures the block of the job that is mounted.
 fn outcome_of(begun: &Begun) -> Result<(), String> {
+    // OpenSSL, whose seeds it has drawn, takes new ones after an hour.
+    sys::begin_randomness_again().map_err(to_line)?;
     let Some((job, study)) = read_job()? else {
         return Ok(());
     };
@@ -369,7 +372,6 @@ fn measure(
     let within = BlockId {
         measure: 0,
         cell: 0,
-        arm: 0,
         ..provenance.id
     };
     let header = PartHeader::new(
