@@ -208,6 +208,34 @@ make_peers() {
         "$root/crates/tls/tests/interop/go/peer.go" >&2
 }
 
+# need_quic_peers: the programs of scripts/quic-peers.d, which speak QUIC with Lastbyte's ends. Those in Go are built by the Go of the peers.
+# `lastbyte` looks for them in the same place.
+need_quic_peers() {
+    local sources=$root/scripts/quic-peers.d home digest started=$SECONDS
+    home=$(cache)/tools/quic-peers
+    digest=$(cd "$sources" && find . -type f ! -path "*/target/*" -print0 | sort --zero-terminated | xargs --null sha256sum | sha256sum)
+    [[ $(cat "$home/sources" 2>/dev/null) != "$digest" ]] || return 0
+    say "building quic-go, Caddy and s2n-quic in $home (needed by tests of QUIC, takes minutes)"
+    need_rust
+    need_packages "to build s2n-quic" cmake gcc libc6-dev
+    rm -rf "$home"
+    make_quic_peers "$sources" "$home" || give_up "the programs in $sources could not be built"
+    # It is written last, so what was interrupted is made again.
+    printf '%s\n' "$digest" >"$home/sources"
+    say "built them in $((SECONDS - started)) s"
+}
+
+make_quic_peers() {
+    local sources=$1 home=$2 program
+    mkdir -p "$home/bin" || return
+    for program in quic-go caddy; do
+        (cd "$sources/$program" && GOCACHE=$LASTBYTE_PEERS/go-cache GOTOOLCHAIN=local GOFLAGS=-mod=readonly CGO_ENABLED=0 \
+            "$LASTBYTE_PEERS/bin/go" build -trimpath -buildvcs=false -o "$home/bin/$program" . >&2) || return
+    done
+    (cd "$sources/s2n-quic" && env --unset=CARGO_TARGET_DIR cargo build --quiet --release --locked --target-dir "$home/target" >&2) || return
+    cp "$home/target/release/lastbyte-s2n-quic" "$home/bin" && rm -rf "$home/target"
+}
+
 # need_npm NAME PACKAGE: npm's packages of that file, in a folder outside the repository, by the Node.js of the peers.
 need_npm() {
     local package=$2 folder npm

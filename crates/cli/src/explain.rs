@@ -59,12 +59,18 @@ impl Explain {
         arguments::check_once(&arms)?;
         check_transports(&arms, &cells).map_err(Failure::usage)?;
         own::fetch(&arms)?;
-        for arm in arms.iter().filter(|arm| arm.server.is_foreign()) {
-            tell(format_args!(
-                "{}: arithmetic has Lastbyte's own server in place of {}, whose messages and writes are others: \
-                 `lastbyte compare` measures it",
-                arm.name, arm.server
-            ));
+        for arm in &arms {
+            let ends = [
+                ("server", arm.server.is_foreign(), arm.server.name()),
+                ("client", arm.client.is_foreign(), arm.client.name()),
+            ];
+            for (end, _, program) in ends.into_iter().filter(|(_, is_foreign, _)| *is_foreign) {
+                tell(format_args!(
+                    "{}: arithmetic has Lastbyte's own {end} in place of {program}, whose messages and writes are \
+                     others: `lastbyte compare` measures it",
+                    arm.name
+                ));
+            }
         }
         let explained = arms.iter().map(|arm| {
             let (explained, notes) = own::explained(arm, &cells)?;

@@ -82,7 +82,7 @@ impl Lose {
         for cell in &experiment.cells {
             for arm in &prepared {
                 let losses = match &virtual_engine {
-                    Some(engine) if arm.arm.transport == TransportName::Tcp => {
+                    Some(engine) if takes_a_guest(&arm.arm) => {
                         engine.lose(arm, cell, &experiment, &interrupt)
                     }
                     _ => Ok(lab::lose(arm, cell, &experiment, &interrupt)),
@@ -105,12 +105,15 @@ impl Lose {
     }
 }
 
-/// The kernel in whose guests arms over TCP shake hands, if there are any such arms.
+/// Whether an arm shakes hands in a guest: over TCP, or with a program that people run.
+fn takes_a_guest(arm: &Arm) -> bool {
+    arm.transport == TransportName::Tcp || arm.has_foreign_ends()
+}
+
+/// The kernel in whose guests arms shake hands that take one, if there are any.
 fn kernel(arms: &[Arm]) -> Result<Option<Box<Kernel>>, Failure> {
-    let mut of_tcp = arms
-        .iter()
-        .filter(|arm| arm.transport == TransportName::Tcp);
-    let Some(first) = of_tcp.next() else {
+    let mut of_guests = arms.iter().filter(|arm| takes_a_guest(arm));
+    let Some(first) = of_guests.next() else {
         return Ok(None);
     };
     match engine::choose(EngineChoice::Virtual, [(first, QuicIn::default())])?.engine {

@@ -67,28 +67,37 @@ impl TcpPacket {
     }
 }
 
-/// The addresses of a UDP datagram in an IPv4 packet (RFC 768).
+/// A UDP datagram in an IPv4 packet (RFC 768).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct UdpPacket {
+pub struct UdpPacket<'a> {
     /// Source address.
     pub source: Ipv4Addr,
     /// Destination address.
     pub destination: Ipv4Addr,
+    /// Source port.
+    pub source_port: u16,
+    /// Destination port.
+    pub destination_port: u16,
+    /// What it carries.
+    pub payload: &'a [u8],
 }
 
-impl UdpPacket {
+impl UdpPacket<'_> {
     /// Reads an IPv4 packet, header first, without link-layer header.
     ///
     /// `None` when it is not UDP over IPv4, is a later fragment, or is cut short.
     #[must_use]
-    pub fn parse(packet: &[u8]) -> Option<UdpPacket> {
+    pub fn parse(packet: &[u8]) -> Option<UdpPacket<'_>> {
         const UDP: u8 = 17;
-        const HEADER: usize = 8;
 
         let ip = IpPacket::parse(packet, UDP)?;
-        (ip.payload.len() >= HEADER).then_some(UdpPacket {
+        let ([a, b, c, d, ..], payload) = ip.payload.split_first_chunk::<8>()?;
+        Some(UdpPacket {
             source: ip.source,
             destination: ip.destination,
+            source_port: u16::from_be_bytes([*a, *b]),
+            destination_port: u16::from_be_bytes([*c, *d]),
+            payload,
         })
     }
 }

@@ -314,7 +314,10 @@ fn datagrams_are_read_and_have_keys_of_their_own() {
         UdpPacket::parse(&packet),
         Some(UdpPacket {
             source: tcp.source,
-            destination: tcp.destination
+            destination: tcp.destination,
+            source_port: tcp.source_port,
+            destination_port: tcp.destination_port,
+            payload: &packet[28..],
         })
     );
     assert_eq!(TcpPacket::parse(&packet), None);

@@ -52,9 +52,18 @@ fn comparison(arms: &[Losses]) -> String {
     )
 }
 
-/// An arm in each line.
+/// An arm in each line. The factor is the most that a server of QUIC
+/// had sent by what it had received, before it knew the client's address.
 fn summary(arms: &[Losses]) -> String {
-    let heading = ["", "handshake", "packets", "never", "mean", "most"];
+    let heading = [
+        "",
+        "handshake",
+        "packets",
+        "never",
+        "mean",
+        "most",
+        "factor",
+    ];
     let optional = |time: Option<Duration>| time.map_or_else(|| "-".to_owned(), milliseconds);
     let added = |time: Option<Duration>| {
         time.map_or_else(|| "-".to_owned(), |time| format!("+{}", milliseconds(time)))
@@ -69,12 +78,18 @@ fn summary(arms: &[Losses]) -> String {
             losses.never().count().to_string(),
             added(losses.mean_added()),
             added(losses.all_added().max()),
+            losses
+                .amplification
+                .map_or_else(|| "-".to_owned(), |factor| format!("{factor:.2}")),
         ]
     };
     let mut rows = vec![heading.map(str::to_owned)];
     rows.extend(arms.iter().map(of_arm));
     let right = Align::Right;
-    aligned(&rows, [Align::Left, right, right, right, right, right])
+    aligned(
+        &rows,
+        [Align::Left, right, right, right, right, right, right],
+    )
 }
 
 /// What a lost packet costs at least and at most, and which is never recovered from.
@@ -233,9 +248,12 @@ pub fn json(all: &[Losses]) -> Value {
         json!({
             "arm": losses.arm,
             "transport": losses.transport.name(),
+            "programs": losses.programs,
             "cell": losses.cell.to_string(),
             "answer": answer(losses),
             "handshake_ns": losses.whole.times.handshake.map(nanoseconds),
+            "reason": losses.whole.outcome.reason(),
+            "amplification": losses.amplification,
             "lost": losses.lost.iter().map(|one| lost(losses, one)).collect::<Vec<_>>(),
         })
     });
@@ -273,6 +291,8 @@ mod tests {
         });
         Losses {
             arm: "pq".to_owned(),
+            programs: std::collections::BTreeMap::new(),
+            amplification: Some(3.012),
             cell: Cell::default(),
             transport: TransportName::Quic,
             whole: row(whole),
@@ -284,6 +304,7 @@ mod tests {
         Losses {
             arm: "pq over TCP".to_owned(),
             transport: TransportName::Tcp,
+            amplification: None,
             ..losses
         }
     }
@@ -361,11 +382,11 @@ mod tests {
         or its handshake (1 of 3 datagrams); fragile its handshake (each of 1 datagram); broken nothing, as
         it does not complete even without loss.
 
-                       handshake  packets  never       mean        most
-          pq over TCP   300.0 ms        3      0  +366.7 ms  +1000.0 ms
-          pq            200.0 ms        3      1  +150.0 ms   +200.0 ms
-          fragile       200.0 ms        1      1          -           -
-          broken               -        0      0          -           -
+                       handshake  packets  never       mean        most  factor
+          pq over TCP   300.0 ms        3      0  +366.7 ms  +1000.0 ms       -
+          pq            200.0 ms        3      1  +150.0 ms   +200.0 ms    3.01
+          fragile       200.0 ms        1      1          -           -    3.01
+          broken               -        0      0          -           -    3.01
         ");
         // One alone has nothing beside it, and neither has one over another network.
         let mut apart = [arms[0].clone(), arms[1].clone()];

@@ -58,8 +58,8 @@ pub use lastbyte_exchange::{
 };
 pub use lastbyte_sizes::Outcome as DeliveryOutcome;
 pub use lastbyte_study::row::{
-    Cause, Dns, EndStats, FailureKind, Lateness, Measurement, Outcome, PageLoad, QuicStats, Row,
-    TcpStats, Times, TransportStats,
+    Cause, Dns, EndStats, FailureKind, Lateness, Measurement, Outcome, PageLoad, QuicCounts,
+    QuicStats, Row, TcpStats, Times, TransportStats,
 };
 pub use loaded::{Loaded, SeenConnection};
 pub use loads::{PAGES, block_name, loads_path, read_loads};

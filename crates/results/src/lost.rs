@@ -1,5 +1,6 @@
 //! What it costs that one packet of a handshake is lost: a datagram of QUIC, a segment of TCP.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use lastbyte_link::Side;
@@ -14,6 +15,11 @@ pub struct Losses {
     pub arm: String,
     /// What it is carried in.
     pub transport: TransportName,
+    /// What programs at its ends say that they are, by name; none of our own.
+    pub programs: BTreeMap<String, String>,
+    /// The most that its server had sent by what it had received, at any time until it knew the client's address (RFC 9000,
+    /// 8.1), without loss; `None` where nothing has that.
+    pub amplification: Option<f64>,
     /// The network.
     pub cell: Cell,
     /// Without loss.

@@ -228,6 +228,16 @@ impl Arm {
         }
     }
 
+    /// Whether a program that people run is at one of its ends.
+    pub fn has_foreign_ends(&self) -> bool {
+        self.server.is_foreign() || self.client.is_foreign()
+    }
+
+    /// Whether one is, and carried over QUIC.
+    pub fn is_of_programs_over_quic(&self) -> bool {
+        self.transport == TransportName::Quic && self.has_foreign_ends()
+    }
+
     /// Whether all of it can be had over QUIC.
     fn check_quic(&self) -> Result<(), ArmProblem> {
         const OF_TCP: &str = "it is of records in a stream, and QUIC has neither: leave it out";
@@ -240,11 +250,21 @@ impl Arm {
                 return refused(key, OF_TCP);
             }
         }
-        if self.server.is_foreign() {
+        if !self.server.speaks(TransportName::Quic) {
             return refused(
                 "server",
-                "other people's servers are reached over TCP alone: leave it out",
+                "it is reached over TCP alone: write quic-go, s2n-quic or caddy, or leave it out",
             );
+        }
+        if self.client.is_foreign() {
+            for key in ["client_stack", "key_share", "max_cert_list"] {
+                if self.says(key) {
+                    return refused(
+                        key,
+                        "it is for Lastbyte's own client, and a program that people run decides that itself: leave it out",
+                    );
+                }
+            }
         }
         for (key, stack) in [
             ("stack", self.server_stack),
@@ -273,10 +293,15 @@ impl Arm {
         self.delivery.check_arm(self)?;
         if self.transport == TransportName::Quic {
             self.check_quic()?;
-        } else if self.address_validation.is_some() {
-            return Err(ArmProblem::OfQuic {
-                key: "address_validation",
-            });
+        } else {
+            let of_quic = [
+                (self.address_validation.is_some(), "address_validation"),
+                (!self.server.speaks(TransportName::Tcp), "server"),
+                (self.client.is_foreign(), "client"),
+            ];
+            if let Some((_, key)) = of_quic.into_iter().find(|(is_so, _)| *is_so) {
+                return Err(ArmProblem::OfQuic { key });
+            }
         }
         let early_data = self.says("early_data");
         let resumes = matches!(self.sessions, Sessions::Share { resumes, .. } if resumes != Probability::ZERO);

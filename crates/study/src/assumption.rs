@@ -46,9 +46,16 @@ fn of_ends(arm: &Arm, cells: &[Cell]) -> Vec<Assumption> {
     let is_quic = arm.transport == TransportName::Quic;
     let quic = is_quic.then(|| Assumption {
         subject: "QUIC",
-        value: "as quinn has it at both ends: other stacks pace and acknowledge otherwise"
-            .to_owned(),
-        changed_by: "nothing yet",
+        value: if arm.has_foreign_ends() {
+            format!(
+                "as {} has it at the client and {} at the server",
+                quic_of(arm.client.name()),
+                quic_of(arm.server.name())
+            )
+        } else {
+            "as quinn has it at both ends: other stacks pace and acknowledge otherwise".to_owned()
+        },
+        changed_by: "server= and client= in the arm",
     });
     let writes = (!arm.server.is_foreign() && !is_quic).then(|| Assumption {
         subject: "writes",
@@ -65,6 +72,12 @@ fn of_ends(arm: &Arm, cells: &[Cell]) -> Vec<Assumption> {
             subject: "hello",
             value: "that of the Chromium that is installed".to_owned(),
             changed_by: "LASTBYTE_CHROMIUM",
+        }
+    } else if arm.client.is_foreign() {
+        Assumption {
+            subject: "hello",
+            value: format!("that of {}", arm.client),
+            changed_by: "client= in the arm",
         }
     } else {
         Assumption {
@@ -86,6 +99,14 @@ fn of_ends(arm: &Arm, cells: &[Cell]) -> Vec<Assumption> {
     });
     let all = [Some(tickets), writes, quic, Some(hello), computing];
     all.into_iter().flatten().collect()
+}
+
+/// What an end of QUIC is on.
+fn quic_of(end: &str) -> &str {
+    match end {
+        "lastbyte" => "quinn",
+        program => program,
+    }
 }
 
 fn shares(arm: &Arm) -> String {
@@ -183,6 +204,9 @@ fn of_network(arm: &Arm, cells: &[Cell]) -> Vec<Assumption> {
         Assumption {
             subject: "window",
             value: match arm.transport {
+                _ if arm.is_of_programs_over_quic() && arm.server.is_foreign() => {
+                    format!("as {} has it", arm.server)
+                }
                 TransportName::Tcp => format!("{} segments at first", of(Parameter::INITCWND)),
                 TransportName::Quic => format!(
                     "{} datagrams of {} bytes at first",

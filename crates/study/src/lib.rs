@@ -6,6 +6,7 @@ mod beside;
 mod blocks;
 mod cell;
 mod chain_profile;
+mod client;
 mod computing;
 mod connections;
 mod delivery;
@@ -41,6 +42,7 @@ pub use beside::{NamedFile, StudyFolder};
 pub use blocks::{BlockId, Size};
 pub use cell::{CellError, Work, common, distinctions};
 pub use chain_profile::{ChainProfile, ProfiledKey};
+pub use client::Client;
 pub use computing::{Costs, Device, Profile};
 pub use connections::{Connections, ConnectionsError, Precision, PrecisionError, Until};
 pub use delivery::{
@@ -128,6 +130,8 @@ pub struct Arm {
     pub delivery: Delivery,
     /// Whose server it is.
     pub server: Server,
+    /// Whose client it is.
+    pub client: Client,
     /// What carries its connections.
     pub transport: TransportName,
     /// How a server knows its client's address before the handshake shows it, over QUIC.
@@ -156,6 +160,7 @@ impl Arm {
             client_hello_split: None,
             delivery: Delivery::Full,
             server: Server::default(),
+            client: Client::default(),
             transport: TransportName::default(),
             address_validation: None,
         }

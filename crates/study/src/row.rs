@@ -348,6 +348,20 @@ pub struct QuicStats {
     pub datagrams: u32,
     /// Their payload, in bytes.
     pub udp_bytes: u64,
+    /// What it counts itself; absent of a program that people run, of which there is what is on the wire.
+    pub counted: Option<QuicCounts>,
+    /// Payload of the datagrams that it had sent before it knew the peer's address: all that a server sends before the
+    /// client's first Handshake packet comes (RFC 9000, 8.1). None of a client, which asks for nothing without one.
+    pub unvalidated_bytes: Option<u32>,
+    /// Payload of the datagrams that had come by then: three times that is the credit.
+    pub credited_bytes: Option<u32>,
+    /// How long it had no credit left, and sent at once when it got some.
+    pub blocked_by_credit: Option<Duration>,
+}
+
+/// What an end of QUIC knows of itself, and no wire shows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QuicCounts {
     /// Packets that it deemed lost.
     pub lost: u32,
     /// The smoothed round-trip time.
@@ -360,13 +374,6 @@ pub struct QuicStats {
     pub blocked_by_window: Duration,
     /// How long it had something to send, and room for it, and its pacer held that back.
     pub blocked_by_pacer: Duration,
-    /// Payload of the datagrams that it had sent before it knew the peer's address: all that a server sends before the
-    /// client's first Handshake packet comes (RFC 9000, 8.1). None of a client, which asks for nothing without one.
-    pub unvalidated_bytes: Option<u32>,
-    /// Payload of the datagrams that had come by then: three times that is the credit.
-    pub credited_bytes: Option<u32>,
-    /// How long it had no credit left, and sent at once when it got some.
-    pub blocked_by_credit: Option<Duration>,
 }
 
 /// What the engine itself added to a connection.

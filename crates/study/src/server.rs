@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use super::{
     Arm, ArmChain, Cell, CpuTime, Delivery, Emulation, Experiment, NobodyHas, Parameter, Preset,
-    Sessions, Study, Writes,
+    Sessions, Study, TransportName, Writes,
 };
 
 /// Whose server answers.
@@ -21,8 +21,12 @@ pub enum Server {
     Nginx,
     /// Go's `net/http`, on `crypto/tls`.
     Go,
-    /// Caddy, on Go's `crypto/tls`.
+    /// Caddy, on Go's `crypto/tls`; over QUIC on quic-go.
     Caddy,
+    /// quic-go's HTTP/3, on Go's `crypto/tls`.
+    QuicGo,
+    /// s2n-quic, on rustls and AWS-LC.
+    S2nQuic,
 }
 
 named!(Server, "server", {
@@ -31,6 +35,8 @@ named!(Server, "server", {
     Nginx => "nginx",
     Go => "go",
     Caddy => "caddy",
+    QuicGo => "quic-go",
+    S2nQuic => "s2n-quic",
 });
 
 impl Server {
@@ -39,11 +45,22 @@ impl Server {
         self != Server::Lastbyte
     }
 
+    /// Whether it can be reached over this transport here.
+    pub fn speaks(self, transport: TransportName) -> bool {
+        match (self, transport) {
+            (Server::Lastbyte | Server::Caddy, _) => true,
+            (Server::Node | Server::Nginx | Server::Go, transport) => {
+                transport == TransportName::Tcp
+            }
+            (Server::QuicGo | Server::S2nQuic, transport) => transport == TransportName::Quic,
+        }
+    }
+
     /// Groups that its newest versions have.
     fn groups(self) -> &'static [Group] {
         match self {
             Server::Lastbyte | Server::Node | Server::Nginx => &Group::ALL,
-            Server::Go | Server::Caddy => &[
+            Server::Go | Server::Caddy | Server::QuicGo | Server::S2nQuic => &[
                 Group::X25519MlKem768,
                 Group::X25519,
                 Group::Secp256r1,
@@ -96,6 +113,9 @@ pub(super) enum ServerProblem {
     OwnEnds { key: &'static str, server: Server },
     #[error("server={server} has no {group}: it has {}", names(server.groups()))]
     Group { server: Server, group: Group },
+    /// Something that programs do not over QUIC here.
+    #[error("it is measured over QUIC with programs that people run: {0}")]
+    Handshakes(&'static str),
     #[error("server={server} has no {key} for TLS: it takes chains of ecdsa, rsa and ml-dsa")]
     Key { server: Server, key: KeyAlgorithm },
     #[error(
@@ -151,7 +171,13 @@ pub(super) fn check_transfers(experiment: &Experiment) -> Result<(), ServerProbl
             parameter: parameter.name(),
         });
     }
-    let foreign = || (experiment.arms.iter()).filter(|arm| arm.server.is_foreign());
+    let over_quic = || (experiment.arms.iter()).filter(|arm| arm.is_of_programs_over_quic());
+    over_quic().try_for_each(|arm| {
+        let checked = check_arm(arm).and_then(|()| check_handshakes(experiment));
+        checked.map_err(|problem| problem.of(arm))
+    })?;
+    let is_over_tcp = |arm: &&Arm| arm.server.is_foreign() && !arm.is_of_programs_over_quic();
+    let foreign = || experiment.arms.iter().filter(is_over_tcp);
     let Some(first) = foreign().next() else {
         return match experiment.cpu {
             CpuTime::Laptop | CpuTime::Phone => Err(ServerProblem::NobodyComputes(experiment.cpu)),
@@ -199,6 +225,41 @@ pub(super) fn check_transfers(experiment: &Experiment) -> Result<(), ServerProbl
     foreign().try_for_each(|arm| check_arm(arm).map_err(|problem| problem.of(arm)))
 }
 
+/// Handshakes with programs over QUIC are read off the wire, and nothing after them is.
+fn check_handshakes(experiment: &Experiment) -> Result<(), ServerProblem> {
+    let cells = &experiment.cells;
+    let refused = [
+        (
+            experiment.cpu != CpuTime::None,
+            "what they compute takes no time, and is not measured beside: write cpu = \"none\"",
+        ),
+        (
+            experiment.emulation != Emulation::Link,
+            "the emulator in user space sees their datagrams: write emulation = \"link\"",
+        ),
+        (
+            cells.iter().any(|cell| cell.data > Bytes(0)),
+            "their handshakes are, and no responses: write data = \"0B\"",
+        ),
+        (
+            cells.iter().any(|cell| cell.upload > Bytes(0)),
+            "they send no uploads: leave upload out",
+        ),
+        (
+            cells.iter().any(|cell| cell.population.is_some()),
+            "they have no population: leave [population] out",
+        ),
+        (
+            cells.iter().any(|cell| cell.preset != Preset::Network),
+            "the preset has a network of its own: leave preset out",
+        ),
+    ];
+    match refused.into_iter().find(|(is_so, _)| *is_so) {
+        Some((_, problem)) => Err(ServerProblem::Handshakes(problem)),
+        None => Ok(()),
+    }
+}
+
 fn check_arm(arm: &Arm) -> Result<(), ServerProblem> {
     let server = arm.server;
     if let Some(key) = of_our_server(arm) {
@@ -232,6 +293,7 @@ pub(super) fn of_our_server(arm: &Arm) -> Option<&'static str> {
         (arm.tickets != usual.tickets, "tickets="),
         (arm.record_size != usual.record_size, "record_size="),
         (arm.flush != usual.flush, "flush="),
+        (arm.address_validation.is_some(), "address_validation="),
     ];
     let found = said.into_iter().find(|(is_so, _)| *is_so);
     found.map(|(_, key)| key)
@@ -251,7 +313,9 @@ impl Experiment {
     /// own server alone, and what programs take that people run is in the clock.
     #[must_use]
     pub fn with_cpu(self, cpu: Option<CpuTime>) -> Experiment {
-        let usual = if self.has_foreign_servers() || self.has_pages() {
+        let usual = if self.arms.iter().any(Arm::is_of_programs_over_quic) {
+            CpuTime::None
+        } else if self.has_foreign_servers() || self.has_pages() {
             CpuTime::Laptop
         } else {
             CpuTime::Beside
@@ -264,7 +328,7 @@ impl Experiment {
 
     /// Whether programs that people run answer in it.
     pub fn has_foreign_servers(&self) -> bool {
-        self.arms.iter().any(|arm| arm.server.is_foreign())
+        self.arms.iter().any(Arm::has_foreign_ends)
     }
 }
 

@@ -158,7 +158,9 @@ named!(QuicIn, "place of QUIC", { Model => "model", Guest => "guest" });
 
 /// Whether an arm is measured by the model of QUIC, whichever engine measures the others, unless that is the live one.
 pub fn is_modelled(arm: &Arm, quic_in: QuicIn) -> bool {
-    arm.transport == TransportName::Quic && quic_in == QuicIn::Model
+    arm.transport == TransportName::Quic
+        && quic_in == QuicIn::Model
+        && !arm.is_of_programs_over_quic()
 }
 
 /// Where computing is in what the virtual engine tells. In the live engine, it takes what it takes.

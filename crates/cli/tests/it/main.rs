@@ -26,6 +26,7 @@ mod population;
 mod privileges;
 mod probe;
 mod quic;
+mod quic_programs;
 mod quic_sockets;
 mod reduce;
 mod regression;

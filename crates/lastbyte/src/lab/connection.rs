@@ -62,6 +62,8 @@ pub(crate) struct EndedConnection {
     pub(crate) transport: TransportStats,
     pub(crate) dns: Dns,
     pub(crate) seen: Seen,
+    /// The most that its server had sent by what it had received, until it knew the client's address; none but of QUIC.
+    pub(crate) amplification: Option<f64>,
 }
 
 /// What was seen on the wire of a connection.
@@ -88,6 +90,7 @@ impl EndedConnection {
             keys: KeyLog::default(),
             transport: TransportStats::default(),
             dns: lookup.finish(None),
+            amplification: None,
             seen: Seen::Records {
                 observer: Observer::default(),
                 ticket_bytes: 0,
@@ -267,6 +270,7 @@ impl<'a> Pair<'a> {
             keys,
             transport: TransportStats::of(client_stats, server_stats),
             dns: dns.unwrap_or_default(),
+            amplification: None,
             seen: Seen::Records {
                 observer: self.notes.observer,
                 ticket_bytes,

@@ -35,6 +35,9 @@ pub(super) fn processors() -> usize {
     available_cpus().len().clamp(1, share)
 }
 
+/// Of the emulator's thread, which goes before those of the ends.
+pub(super) const EMULATOR_PRIORITY: i32 = 50;
+
 /// Gives the calling thread a core and real-time scheduling, as far as the machine
 /// allows: where it does not, lateness shows it.
 pub(super) fn take_core(cpus: &[usize], thread: usize, priority: i32) {

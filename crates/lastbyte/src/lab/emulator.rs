@@ -24,7 +24,7 @@ use nix::sys::time::TimeSpec;
 use super::inspection::{ObservedBlock, Tap};
 use super::losing::Losing;
 use super::shared::{Shared, end};
-use super::socket::Attempt;
+use super::socket::{Attempt, SERVER_PORT};
 use super::surroundings::client_slot;
 use super::sys;
 
@@ -78,7 +78,7 @@ struct Flow {
     /// How late the last delivery to the client and to the server was.
     late: [Duration; 2],
     latest: Duration,
-    /// Segments of TCP that the client and the server have sent.
+    /// Segments of TCP, or datagrams of QUIC, that the client and the server have sent.
     sent: [u32; 2],
     /// The one that is lost whatever its luck, by its number among its sender's, from 0.
     lost: Option<(Side, u32)>,
@@ -261,10 +261,17 @@ impl<'a> Emulator<'a> {
         let now = sys::now();
         let bytes = self.packets.get(packet, length as u16);
         let tcp = TcpPacket::parse(bytes);
-        let addresses = match &tcp {
-            Some(tcp) => Some((tcp.source, tcp.destination)),
-            // The resolver's.
-            None => UdpPacket::parse(bytes).map(|udp| (udp.source, udp.destination)),
+        let udp = UdpPacket::parse(bytes);
+        let addresses = match (&tcp, &udp) {
+            (Some(tcp), _) => Some((tcp.source, tcp.destination)),
+            // QUIC's, or the resolver's.
+            (None, Some(udp)) => Some((udp.source, udp.destination)),
+            (None, None) => None,
+        };
+        let is_numbered = match (&tcp, &udp) {
+            (Some(_), _) => true,
+            (None, Some(udp)) => [udp.source_port, udp.destination_port].contains(&SERVER_PORT),
+            (None, None) => false,
         };
         let client = match (addresses, toward) {
             (Some((source, _)), Side::Server) => source,
@@ -300,9 +307,10 @@ impl<'a> Emulator<'a> {
         };
         let sent = Time(now.0 - flow.late[end(toward.other())].as_nanos() as u64);
         // As by luck, a lost one takes none of the link's rate.
-        let fate = match &tcp {
-            Some(_) if flow.loses_next(toward.other()) => Fate::Lost,
-            _ => flow.pipes[end(toward)].send(sent, length, key),
+        let fate = if is_numbered && flow.loses_next(toward.other()) {
+            Fate::Lost
+        } else {
+            flow.pipes[end(toward)].send(sent, length, key)
         };
         if let Some(tap) = &mut self.tap {
             let noted = match fate {
@@ -374,7 +382,7 @@ impl Flow {
         }
     }
 
-    /// Counts a segment of this end's, and says whether it is the one to be lost.
+    /// Counts a packet of this end's, and says whether it is the one to be lost.
     fn loses_next(&mut self, sender: Side) -> bool {
         let sent = &mut self.sent[end(sender)];
         let number = *sent;

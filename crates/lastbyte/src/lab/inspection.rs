@@ -123,6 +123,17 @@ impl Inspection {
     ///
     /// One line: what can't be seen, or what is there already and is of another question.
     pub fn check(&self, study: &Study, block_size: u32) -> Result<(), String> {
+        if self.captures.is_some() || self.secrets.is_some() {
+            let measures = study.measures.iter();
+            let mut arms = measures.flat_map(|measure| &measure.experiment.arms);
+            if let Some(arm) = arms.find(|arm| arm.is_of_programs_over_quic()) {
+                return Err(format!(
+                    "--capture and --keylog are of Lastbyte's own ends over QUIC, and arm {:?} has a program at one: leave \
+                     them or the arm out",
+                    arm.name
+                ));
+            }
+        }
         let Some(captures) = &self.captures else {
             return Ok(());
         };

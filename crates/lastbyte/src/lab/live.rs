@@ -29,9 +29,12 @@ use self::rig::{Block, Cost};
 use super::LabError;
 use super::cores::lock_memory;
 use super::lock::lock;
-use super::programs::Finder;
+use super::losing::Losing;
+use super::peers::{Measured, PeersBlock};
+use super::programs::{Finder, PageError};
 use super::quic;
 use super::runner::{BlockError, Ending, Engine, Job};
+use super::starts::Starts;
 use super::surroundings::MAX_CONNECTIONS;
 use super::trial::try_handshake;
 use crate::kernel;
@@ -194,6 +197,9 @@ impl Engine for LiveEngine {
         if job.cell.page.is_some() {
             return self.measure_pages(job, draft);
         }
+        if job.arm.arm.is_of_programs_over_quic() {
+            return self.measure_peers(job, draft);
+        }
         let retention = job.retention();
         let mut environment = self.environment.clone();
         let programs = if job.arm.arm.server.is_foreign() {
@@ -230,6 +236,51 @@ impl Engine for LiveEngine {
 }
 
 impl LiveEngine {
+    /// One handshake after the other with programs over QUIC.
+    fn measure_peers(&self, job: &Job<'_>, draft: &Path) -> Result<Ending, BlockError> {
+        let store = pages::store()?;
+        let programs = (self.programs)
+            .find(&job.arm.arm, job.cell, store.folder())
+            .map_err(LabError::from)?
+            .ok_or(LabError::Page(PageError::OURS))?;
+        let folder = tempfile::Builder::new()
+            .prefix("lastbyte-peers-")
+            .tempdir_in(std::env::temp_dir())
+            .map_err(|error| LabError::Page(PageError::Write(error)))?;
+        let cell = as_set_up(job);
+        let block = PeersBlock {
+            experiment: job.experiment,
+            cell: &cell,
+            arm: job.arm,
+            programs: &programs,
+            folder: folder.path(),
+            number: job.id.block,
+            connections: job.connections.clone(),
+            losing: Losing::default(),
+            interrupt: job.interrupt,
+        };
+        let measured = block.measure(Starts::Now, &mut || (job.ended)())?;
+        let Some(Measured {
+            rows, mut emulator, ..
+        }) = measured
+        else {
+            return Ok(Ending::Interrupted);
+        };
+        let gated = gate(&rows, &mut emulator.lateness, &job.cell.link);
+        let mut measured = Block {
+            rows,
+            observed: None,
+            lateness: emulator.lateness,
+            emulator_cpu: emulator.cpu,
+            endpoint_cpu: Duration::ZERO,
+        };
+        let report = report(job.cell, &mut measured, Pace::ALONE, 0, gated);
+        let mut environment = self.environment.clone();
+        environment.versions.extend(programs.versions.clone());
+        write(job, draft, report, environment, &measured.rows)?;
+        Ok(Ending::Complete)
+    }
+
     /// One page after the other.
     fn measure_pages(&self, job: &Job<'_>, draft: &Path) -> Result<Ending, BlockError> {
         let Some(mut block) = pages::measure(job, &self.programs)? else {

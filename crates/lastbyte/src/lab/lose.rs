@@ -1,5 +1,5 @@
-//! The handshake of an arm over TCP, once for each of its segments, with that one lost: each is a connection of one
-//! guest, whose emulator loses what it is told to.
+//! The handshake of an arm over TCP, or with programs over QUIC, once for each of its packets, with that one lost: each is
+//! a connection of one guest, whose emulator loses what it is told to.
 
 use std::env;
 use std::ops::Range;
@@ -15,17 +15,20 @@ use lastbyte_tls::observer::Observer;
 use super::guest::{self, Instructions};
 use super::inspection::{ObservedBlock, Retention};
 use super::losing::{Losing, handshake_of, in_words, part};
+use super::model::datagrams_of;
+use super::peers::{Seen, packets};
+use super::row::quic;
 use super::runner::{BlockError, Ending, Job};
 use super::scratch::Scratch;
 use super::surroundings::MAX_CONNECTIONS;
 use super::virtual_engine::{absolute, read_observed};
-use super::{PreparedArm, VirtualEngine};
-use crate::results::{Losses, Lost, Row, read_part};
+use super::{LabError, PreparedArm, VirtualEngine};
+use crate::results::{Losses, Lost, Outcome, Row, read_part};
 use crate::study::{
     Arm, BlockId, Cell, CpuTime, Emulation, Experiment, Gso, Preset, Study, TransportName,
 };
 
-/// A segment of a handshake.
+/// A segment of a handshake, or a datagram.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Segment {
     sender: Side,
@@ -37,8 +40,9 @@ struct Segment {
 }
 
 impl VirtualEngine {
-    /// Loses each segment of the handshake of an arm over TCP once, over the network of a cell, which loses none by itself:
-    /// all up to the client's Finished, SYNs and acknowledgements among them. None where it was interrupted.
+    /// Loses each packet of the handshake of an arm once, over the network of a cell, which loses none by itself: all up to
+    /// the client's Finished, SYNs and acknowledgements among them. Packets are segments of TCP, or datagrams of programs
+    /// over QUIC. None where it was interrupted.
     ///
     /// # Errors
     ///
@@ -59,15 +63,37 @@ impl VirtualEngine {
             },
             ..Instructions::default()
         };
-        let Some((_, observed)) =
+        let Some((first, observed)) =
             self.handshakes(arm, &cell, experiment, instructions, interrupt)?
         else {
             return Ok(None);
         };
+        let amplification = match arm.arm.transport {
+            TransportName::Tcp => None,
+            TransportName::Quic => seen(&observed).amplification(),
+        };
+        let programs = self.versions(&arm.arm, &cell).map_err(LabError::from)?;
+        if let (TransportName::Quic, Some(whole)) = (arm.arm.transport, first.into_iter().next())
+            && whole.outcome != Outcome::Completed
+        {
+            return Ok(Some(Losses {
+                arm: arm.arm.name.clone(),
+                transport: arm.arm.transport,
+                programs,
+                amplification,
+                cell,
+                whole,
+                lost: Vec::new(),
+            }));
+        }
         let segments = match observed.unseen {
-            0 => segments(&observed),
+            0 => match arm.arm.transport {
+                TransportName::Tcp => segments(&observed),
+                TransportName::Quic => datagrams(&seen(&observed)),
+            },
             unseen => {
-                let unseen = counted(usize::try_from(unseen).unwrap_or(usize::MAX), "segment");
+                let packet = arm.arm.transport.packet();
+                let unseen = counted(usize::try_from(unseen).unwrap_or(usize::MAX), packet);
                 return Err(failed(format!(
                     "{unseen} of its handshake had no room in memory"
                 )));
@@ -82,7 +108,7 @@ impl VirtualEngine {
             server: all_of(Side::Server),
         };
         if losing.connections() > MAX_CONNECTIONS {
-            let segments = counted(segments.len(), "segment");
+            let segments = counted(segments.len(), arm.arm.transport.packet());
             return Err(failed(format!(
                 "its handshake has {segments}, and each takes a connection, of which there can be {MAX_CONNECTIONS}"
             )));
@@ -112,6 +138,8 @@ impl VirtualEngine {
         Ok(Some(Losses {
             arm: arm.arm.name.clone(),
             transport: arm.arm.transport,
+            programs,
+            amplification,
             cell,
             whole: row(0)?,
             lost,
@@ -186,7 +214,8 @@ pub fn check(experiment: &Experiment) -> Result<(), String> {
         ))
     };
     let mut arms = experiment.arms.iter();
-    if let Some(arm) = arms.find(|arm| arm.server.is_foreign()) {
+    let is_over_netem = |arm: &&Arm| arm.server.is_foreign() && !arm.is_of_programs_over_quic();
+    if let Some(arm) = arms.find(is_over_netem) {
         let Arm { name, server, .. } = arm;
         return refuse(format!("arm {name:?}: server={server} runs over netem"));
     }
@@ -256,6 +285,27 @@ fn segments(observed: &ObservedBlock) -> Vec<Segment> {
             number: numbered(transmission.sender),
             bytes: transmission.payload.len(),
             carries: carries(transmission, messages),
+        })
+        .collect()
+}
+
+/// What the datagrams of the first connection of a block tell.
+fn seen(observed: &ObservedBlock) -> Seen {
+    let mut keys = KeyLog::default();
+    let lines = (observed.secrets.iter()).flat_map(|(_, lines)| lines.lines());
+    lines.for_each(|line| keys.push_line(line));
+    Seen::of(&packets(&observed.notes), 0, &keys)
+}
+
+/// Those datagrams, likewise.
+fn datagrams(seen: &Seen) -> Vec<Segment> {
+    let messages = quic::exchange(&seen.handshake).handshake.messages;
+    (datagrams_of(&seen.handshake, &messages).into_iter())
+        .map(|(sender, number, datagram, carries)| Segment {
+            sender,
+            number,
+            bytes: datagram.bytes,
+            carries,
         })
         .collect()
 }

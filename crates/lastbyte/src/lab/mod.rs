@@ -25,6 +25,7 @@ mod model;
 mod netem;
 mod netlink;
 mod passing;
+mod peers;
 mod prepare;
 mod privilege;
 mod process;

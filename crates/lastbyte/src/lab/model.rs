@@ -19,6 +19,7 @@ use std::time::Duration;
 use lastbyte_pki::Store;
 
 use self::ends::connection;
+pub(in crate::lab) use self::lose::datagrams_of;
 pub use self::lose::lose;
 use self::tap::Tap;
 use super::calibration::CalibratedCosts;

@@ -110,6 +110,15 @@ impl Process {
         !matches!(self.child.try_wait(), Ok(None))
     }
 
+    /// Whether it has done what it was to, once it has ended.
+    pub(super) fn succeeded(&mut self) -> Option<bool> {
+        match self.child.try_wait() {
+            Ok(None) => None,
+            Ok(Some(status)) => Some(status.success()),
+            Err(_) => Some(false),
+        }
+    }
+
     /// The last line that it printed.
     pub(super) fn last_line(&self) -> String {
         let output = fs::read(&self.log).unwrap_or_default();

@@ -6,6 +6,7 @@ mod pair;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use self::ledger::Ledger;
 pub(crate) use self::pair::{QuicPair, QuicSettings, Transmit, UnderWay, never_began};
 
 use crate::study::{Arm, Cell, Study, TransportName};

@@ -15,7 +15,8 @@ use nix::sys::socket::{
 use super::sys;
 use crate::study::Congestion;
 
-const SERVER_PORT: u16 = 443;
+/// Where servers listen.
+pub(crate) const SERVER_PORT: u16 = 443;
 const CLIENT_PORT: u16 = 20_000;
 const SECOND_CLIENT_PORT: u16 = CLIENT_PORT + 1;
 const BACKLOG: i32 = 4096;

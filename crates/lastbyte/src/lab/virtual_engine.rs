@@ -3,6 +3,7 @@
 
 mod guests;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::os::unix::fs::symlink;
@@ -30,8 +31,8 @@ use super::{Ending, Grants, LabError, PageError, boot, model, programs};
 use crate::kernel::Kernel;
 use crate::results::{Environment, KERNEL_SOURCE};
 use crate::study::{
-    Arm, ArmChain, Cell, Congestion, CpuTime, Emulation, EngineName, Experiment, Gso, PageSource,
-    Preset, Study, check_servers, is_modelled,
+    Arm, ArmChain, Cell, Client, Congestion, CpuTime, Emulation, EngineName, Experiment, Gso,
+    PageSource, Preset, Study, check_servers, is_modelled,
 };
 
 /// How long a guest may give no sign of life. A block gives some twenty-five in seconds.
@@ -122,7 +123,7 @@ impl VirtualEngine {
     /// behind is not known; and BBR begins at a phase that the kernel draws (`bbr_reset_probe_bw_mode`
     /// in net/ipv4/tcp_bbr.c), whose numbers go on from block to block.
     fn term_of(&self, arm: &Arm, cell: &Cell) -> GuestTerm {
-        if cell.page.is_some() || arm.server.is_foreign() || cell.congestion == Congestion::Bbr {
+        if cell.page.is_some() || arm.has_foreign_ends() || cell.congestion == Congestion::Bbr {
             GuestTerm::Block
         } else {
             self.term
@@ -158,10 +159,21 @@ impl VirtualEngine {
         Self { memory, ..self }
     }
 
+    /// What the programs of an arm say that they are.
+    pub(super) fn versions(
+        &self,
+        arm: &Arm,
+        cell: &Cell,
+    ) -> Result<BTreeMap<String, String>, PageError> {
+        let found = self.programs.find(arm, cell, &self.cache)?;
+        Ok(found.map(|programs| programs.versions).unwrap_or_default())
+    }
+
     /// What the guest of an arm in a cell may use.
     fn memory_of(&self, arm: &Arm, cell: &Cell) -> Bytes {
-        let least = match (&cell.page, arm.server.is_foreign()) {
+        let least = match (&cell.page, arm.has_foreign_ends()) {
             (Some(_), _) => PAGE_MEMORY,
+            (None, _) if arm.client == Client::Chromium => PAGE_MEMORY,
             (None, true) => Bytes(SERVER_MEMORY.0 + COPIES * cell.data.0),
             (None, false) => Bytes(0),
         };
@@ -406,7 +418,7 @@ impl VirtualEngine {
                 wall_clock,
                 seed,
                 memory: self.memory_of(&job.arm.arm, job.cell),
-                counter: Counter::of(job.arm.arm.server, job.cell.page.as_ref()),
+                counter: Counter::of(&job.arm.arm, job.cell.page.as_ref()),
                 computing: (job.experiment.cpu).profile(job.arm.arm.server, job.cell.cpu_slowdown),
             },
             term: self.term_of(&job.arm.arm, job.cell),

@@ -16,8 +16,8 @@ use crate::{
     HelloDigest, Measurement, Outcome, Resumption, Row, TransportStats, Validity,
 };
 use lastbyte_study::{
-    Cell, Draw, Emulation, EngineName, Parameter, ParameterColumn, ParameterValue, RecordSize,
-    TransportName, is_modelled,
+    Cell, Client, Draw, Emulation, EngineName, Parameter, ParameterColumn, ParameterValue,
+    RecordSize, TransportName, is_modelled,
 };
 
 /// A column of a field of rows: its kind, name and meaning, the field, and what it says where there is none.
@@ -127,7 +127,7 @@ macro_rules! quic_columns {
         quic_columns!(
             $name, $end,
             "datagrams" "UDP datagrams that the " " sent" datagrams,
-            "udp_bytes" "payload of the UDP datagrams that the " " sent, in bytes" udp_bytes,
+            "udp_bytes" "payload of the UDP datagrams that the " " sent, in bytes" udp_bytes;
             "lost_packets" "packets that QUIC deemed lost of the " "'s" lost,
             "quic_rtt_ns" "smoothed round-trip time of QUIC at the " " at the end" rtt,
             "quic_cwnd_bytes" "congestion window of QUIC at the " " at the end, in bytes" cwnd_bytes,
@@ -136,26 +136,47 @@ macro_rules! quic_columns {
             "blocked_by_pacer_ns" "how long the " " had something to send, and its pacer held that back" blocked_by_pacer,
         )
     };
-    ($name:literal, $end:ident, $($column:literal $doc:literal $rest:literal $field:ident,)+) => {
-        [$(
-            whole(
-                concat!($name, "_", $column),
-                concat!($doc, $name, $rest),
-                |c| {
-                    let TransportStats::Quic { $end: quic, .. } = c.row.transport else {
-                        return Value::Absent;
-                    };
-                    quic.map(|quic| quic.$field).into()
-                },
-            )
-            .absent(NO_QUIC)
-            .restored(|row, value| {
-                let TransportStats::Quic { $end: quic, .. } = &mut row.transport else {
-                    return None;
+    (
+        $name:literal, $end:ident,
+        $($column:literal $doc:literal $rest:literal $field:ident),+;
+        $($counted:literal $counted_doc:literal $counted_rest:literal $counted_field:ident,)+
+    ) => {
+        [
+            $(
+                quic_columns!(@ $name $column $doc $rest $end NO_QUIC, |quic| Some(quic.$field), |quic| &mut quic.$field),
+            )+
+            $(
+                quic_columns!(
+                    @ $name $counted $counted_doc $counted_rest $end NO_COUNTS,
+                    |quic| quic.counted.map(|counted| counted.$counted_field),
+                    |quic| &mut quic.counted.get_or_insert_default().$counted_field
+                ),
+            )+
+        ]
+    };
+    (
+        @ $name:literal $column:literal $doc:literal $rest:literal $end:ident $absent:expr,
+        |$got:ident| $get:expr,
+        |$of:ident| $place:expr
+    ) => {
+        whole(
+            concat!($name, "_", $column),
+            concat!($doc, $name, $rest),
+            |c| {
+                let TransportStats::Quic { $end: quic, .. } = c.row.transport else {
+                    return Value::Absent;
                 };
-                set(&mut quic.get_or_insert_default().$field, value)
-            }),
-        )+]
+                quic.and_then(|$got| $get).into()
+            },
+        )
+        .absent($absent)
+        .restored(|row, value| {
+            let TransportStats::Quic { $end: quic, .. } = &mut row.transport else {
+                return None;
+            };
+            let $of = quic.get_or_insert_default();
+            set($place, value)
+        })
     };
 }
 
@@ -205,6 +226,9 @@ const NO_PAGE: &str = "it was not reached, or no page was loaded";
 const NO_TASKS: &str = "no page was loaded, or the engine was virtual, where nobody watches tasks";
 const NO_TCP: &str = "that end had no connection of TCP";
 const NO_QUIC: &str = "that end had no connection of QUIC";
+/// Of columns of what an end of QUIC counts itself.
+const NO_COUNTS: &str =
+    "nothing was connected by QUIC at that end, or a program that people run is there";
 
 /// The columns up to those of links.
 const LINKS: &[Column] = &[
@@ -318,12 +342,20 @@ const OTHERS: &[Column] = &[
         |c| c.batch.cpu_costs.map(|costs| costs.to_string()).into(),
     )
     .absent("none was put back"),
-    text("client_stack", "the client's TLS implementation", |c| {
-        c.batch.arm.client_stack.name().into()
-    }),
+    text(
+        "client_stack",
+        "the client's TLS implementation, or the program that people run in its place",
+        |c| {
+            let arm = c.batch.arm;
+            match arm.client {
+                Client::Lastbyte => arm.client_stack.name().into(),
+                program => program.name().into(),
+            }
+        },
+    ),
     text(
         "server",
-        "whose server it is: `lastbyte`, `node`, `nginx`, `go` or `caddy`",
+        "whose server it is: `lastbyte`, `node`, `nginx`, `go`, `caddy`, `quic-go` or `s2n-quic`",
         |c| c.batch.arm.server.name().into(),
     ),
     text("server_stack", "the TLS implementation of our own server", |c| {

@@ -291,10 +291,10 @@ impl SampleTimes {
     /// Adds a connection of an arm.
     fn add_of(&mut self, arm: &Arm, row: &Row) {
         self.add(times_of(row), &row.exchange);
-        // Arithmetic knows nothing of waiting for a record, nor of what another's server writes when.
+        // Arithmetic knows nothing of waiting for a record, nor of what another's end sends when.
         let waits =
             matches!(&arm.delivery, Delivery::PqtlsAd(delivery) if !delivery.grace.is_zero());
-        if waits || arm.server.is_foreign() {
+        if waits || arm.has_foreign_ends() {
             self.wire = None;
         }
     }

@@ -15,7 +15,7 @@ use super::chain::{parse_chain, parse_size};
 use super::{ArmProblem, Settings};
 use crate::delivery::{Delivery, DeliveryKey, SetError};
 use crate::value::{ValueError, one_of, whole};
-use crate::{Arm, ArmChain, Flush, RecordSize, Server, Sessions, TransportName};
+use crate::{Arm, ArmChain, Client, Flush, RecordSize, Server, Sessions, TransportName};
 
 /// All that there is to know of a key.
 struct Spec {
@@ -82,7 +82,7 @@ const MOST_RECORD: u16 = MAX_PLAINTEXT as u16;
 const STACKS: &str = "`openssl`, `rustls` or `s2n-tls`";
 
 /// All but those of deliveries, which have their own, in the order in which they are told.
-static ALL: [Spec; 24] = [
+static ALL: [Spec; 25] = [
     Spec {
         name: "intermediates",
         takes: "0 to 3",
@@ -443,13 +443,26 @@ static ALL: [Spec; 24] = [
     },
     Spec {
         name: "server",
-        takes: "`lastbyte`, `node`, `nginx`, `go` or `caddy`",
+        takes: "`lastbyte`; over TCP `node`, `nginx`, `go` or `caddy`; over QUIC `quic-go`, `s2n-quic` or `caddy`",
         usual: "lastbyte",
         doc: "whose server answers",
         place: Place::Arm(Access {
             get: |arm| Some(arm.server.to_string()),
             set: |arm, text| {
                 arm.server = one_of(text, Server::ALL.map(Server::name))?;
+                Ok(())
+            },
+        }),
+    },
+    Spec {
+        name: "client",
+        takes: "`lastbyte`; over QUIC `quic-go`, `curl` or `chromium`",
+        usual: "lastbyte",
+        doc: "whose client connects",
+        place: Place::Arm(Access {
+            get: |arm| Some(arm.client.to_string()),
+            set: |arm, text| {
+                arm.client = one_of(text, Client::ALL.map(Client::name))?;
                 Ok(())
             },
         }),

@@ -168,3 +168,53 @@ fn what_another_server_can_not_is_refused_with_the_reason() {
         assert!(!problem.contains('\n'), "{problem}");
     }
 }
+
+/// Over QUIC, handshakes are read off the wire, without what computing takes.
+#[test]
+fn programs_over_quic_shake_hands_and_no_more() {
+    const MEASURE: &str = "data = \"0B\"\nemulation = \"link\"";
+    let arms = [
+        "X25519MLKEM768/ml-dsa-65/transport=quic",
+        "X25519MLKEM768/ml-dsa-65/transport=quic/server=quic-go",
+        "X25519MLKEM768/ml-dsa-65/transport=quic/server=caddy/client=curl",
+    ];
+    let study = study_of(&arms, MEASURE).unwrap();
+    let experiment = &study.measures[0].experiment;
+    assert_eq!(experiment.cpu, CpuTime::None);
+    assert!(study.has_foreign_servers());
+    let programs = experiment.arms.iter().map(Arm::is_of_programs_over_quic);
+    assert_eq!(programs.collect::<Vec<_>>(), [false, true, true]);
+    let again = Study::parse(&study.to_toml(), Path::new("s.toml")).unwrap();
+    assert_eq!(again.measures, study.measures);
+    for (arm, measure, expected) in [
+        (
+            arms[1],
+            "data = \"1KiB\"\nemulation = \"link\"",
+            "write data = \"0B\"",
+        ),
+        (arms[1], "data = \"0B\"", "write emulation = \"link\""),
+        (
+            "x25519/ecdsa-p256/server=quic-go",
+            MEASURE,
+            "server= is of QUIC",
+        ),
+        (
+            "x25519/ecdsa-p256/client=curl",
+            MEASURE,
+            "client= is of QUIC",
+        ),
+        (
+            "x25519/ecdsa-p256/transport=quic/server=nginx",
+            MEASURE,
+            "it is reached over TCP alone",
+        ),
+        (
+            "x25519/ecdsa-p256/transport=quic/client=curl/resume=ticket",
+            MEASURE,
+            "resume= is for Lastbyte's own server",
+        ),
+    ] {
+        let problem = study_of(&[arm], measure).unwrap_err();
+        assert!(problem.contains(expected), "{arm}, {measure}: {problem}");
+    }
+}

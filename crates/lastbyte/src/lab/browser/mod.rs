@@ -87,7 +87,7 @@ impl<'a> Stage<'a> {
         sides.enter_server()?;
         let serving = Serving {
             server: arm.server,
-            program: &programs.server,
+            program: programs.server.as_deref().ok_or(PageError::OURS)?,
             group: arm.group,
             origins,
             idle: IDLE,

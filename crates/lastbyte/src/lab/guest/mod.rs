@@ -34,10 +34,11 @@ use super::live::{Pace, Rig};
 use super::losing::Losing;
 use super::luck::link_seed;
 use super::netem::{self, NetemError};
+use super::peers::PeersBlock;
 use super::programs::{Computing, ForeignServer, Programs};
 use super::row::row;
 use super::shortcuts::Shortcuts;
-use super::starts;
+use super::starts::{self, Starts};
 use super::surroundings::Sockets;
 use super::sys;
 use super::{LabError, PreparedArm};
@@ -93,6 +94,8 @@ const JOB_MOUNT: &str = "/dev/lastbyte";
 const DNS_MOUNT: &str = "/dev/dns";
 /// Where a server that is not ours has them.
 const SERVER_MOUNT: &str = "/dev/server";
+/// Where a browser has memory that its processes share.
+const SHARED_MOUNT: &str = "/dev/shm";
 
 /// What a guest is to measure. It is the same wherever that is asked: OpenSSL's randomness depends
 /// on where its objects are in memory, and that on the length of every text before.
@@ -341,6 +344,9 @@ fn measure(
                 .map_err(|error| format!("{DISK}{error}"))?;
             Ok((rows, None))
         }
+        (Some(programs), None, _) if arm.arm.is_of_programs_over_quic() => {
+            between_programs(job, experiment, cell, arm, programs, instructions)
+        }
         (_, _, Emulation::Netem) => over_netem(
             job,
             experiment,
@@ -485,6 +491,42 @@ fn over_emulator(
         .losing(instructions.losing);
     let block = rig.block(job.block, job.connections.clone(), Pace::ALONE)?;
     Ok(block.map_or_else(|| (Vec::new(), None), |block| (block.rows, block.observed)))
+}
+
+/// One handshake after the other with programs over QUIC, over the live engine's link emulator.
+fn between_programs(
+    job: &GuestJob,
+    experiment: &Experiment,
+    cell: &Cell,
+    arm: &PreparedArm,
+    programs: &Programs,
+    instructions: Instructions,
+) -> Result<(Vec<Row>, Option<ObservedBlock>), LabError> {
+    for place in [SERVER_MOUNT, SHARED_MOUNT] {
+        mount_memory(place).map_err(LabError::Configure)?;
+    }
+    let interrupt = AtomicBool::new(false);
+    let block = PeersBlock {
+        experiment,
+        cell,
+        arm,
+        programs,
+        folder: Path::new(SERVER_MOUNT),
+        number: job.block,
+        connections: job.connections.clone(),
+        losing: instructions.losing,
+        interrupt: &interrupt,
+    };
+    let starts = Starts::ByLuck(link_seed(experiment.seed, &cell.link));
+    let mut signs = Signs::of(&job.connections);
+    let measured = block.measure(starts, &mut || signs.advance())?;
+    Ok(measured.map_or_else(
+        || (Vec::new(), None),
+        |measured| {
+            let observed = Some(measured.observed).filter(|_| !instructions.retention.is_nothing());
+            (measured.rows, observed)
+        },
+    ))
 }
 
 /// Reads what is asked besides, without asking the allocator for anything: see [`GuestJob`].

@@ -6,7 +6,7 @@ use lastbyte_capture::Point;
 use lastbyte_pki::Store;
 
 use super::network::Network;
-use super::{GuestJob, drain, mount_memory};
+use super::{GuestJob, SHARED_MOUNT, drain, mount_memory};
 use crate::lab::browser::{self, ObservedPacket, Stage};
 use crate::lab::luck::link_seed;
 use crate::lab::programs::{self, Computing, Programs, Timing};
@@ -22,8 +22,6 @@ use lastbyte_page::cdp::Tasks;
 
 /// Where server and browser have their files, in memory.
 const MOUNT: &str = "/dev/pages";
-/// Where a browser has memory that its processes share.
-const SHARED: &str = "/dev/shm";
 /// The most memory of a ring, in bytes.
 const MOST: usize = 128 << 20;
 /// The longest packet, with what the kernel writes before it.
@@ -40,7 +38,7 @@ pub(super) fn run(
     store: &Store,
     progress: &mut dyn FnMut(),
 ) -> Result<(Vec<Row>, Vec<Loaded>), LabError> {
-    for place in [MOUNT, SHARED] {
+    for place in [MOUNT, SHARED_MOUNT] {
         mount_memory(place).map_err(LabError::Configure)?;
     }
     let origins = programs::origins(arm, cell, store)?;

@@ -107,6 +107,7 @@ fn the_secrets_of_a_failed_attempt_are_those_of_its_connection() {
             keys: keys(line),
             transport: Default::default(),
             dns: Default::default(),
+            amplification: None,
             seen: Seen::Records {
                 observer: Default::default(),
                 ticket_bytes: 0,

@@ -16,9 +16,8 @@ use lastbyte_pki::Store;
 use lastbyte_tls::KeyLog;
 
 use super::as_set_up;
-use super::rig::EMULATOR_PRIORITY;
 use crate::lab::browser::{Navigation, ObservedPacket, Reader, Stage};
-use crate::lab::cores::{available_cpus, keep_awake, take_core};
+use crate::lab::cores::{EMULATOR_PRIORITY, available_cpus, keep_awake, take_core};
 use crate::lab::emulator::{Emulator, EmulatorReport};
 use crate::lab::inspection::Tap;
 use crate::lab::luck::link_seed;

@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 use super::load::{self, EndpointReport, Load};
 use crate::lab::connection::EndedConnection;
-use crate::lab::cores::{available_cpus, keep_awake, take_core};
+use crate::lab::cores::{EMULATOR_PRIORITY, available_cpus, keep_awake, take_core};
 use crate::lab::delivery::PreparedDelivery;
 use crate::lab::dns::{self, Resolver, Servers};
 use crate::lab::emulator::{Emulator, EmulatorReport};
@@ -35,7 +35,6 @@ use crate::study::{Cell, Experiment};
 /// Connections of a pilot, one at a time; the first of them warm caches up.
 const PILOT: u32 = 8;
 
-pub(super) const EMULATOR_PRIORITY: i32 = 50;
 const ENDPOINT_PRIORITY: i32 = 40;
 
 /// Carries the blocks of one sample.

@@ -23,6 +23,8 @@ pub(super) struct Carried {
     /// All that were sent.
     #[cfg_attr(not(test), allow(dead_code, reason = "arithmetic is held against it"))]
     pub(super) datagrams: Vec<Datagram>,
+    /// The most that the server had sent by what it had received, until it knew the client's address.
+    pub(super) amplification: Option<f64>,
     /// Those of the handshake.
     pub(super) observed: QuicObservation,
     /// The lines of its key log.
@@ -61,11 +63,13 @@ pub(super) fn connection_losing(
         Err(error) => never_began(&error),
     };
     let observed = ended.observed_datagrams().unwrap_or_default();
+    let amplification = ended.amplification;
     let exchange = row::quic::exchange(&observed);
     let secrets = ended.secrets();
     Carried {
         row: row::row_of(ended, exchange, index, 0, Duration::ZERO),
         datagrams: network.datagrams,
+        amplification,
         observed,
         secrets,
     }

@@ -1,12 +1,13 @@
 //! The handshake of an arm, once for each of its datagrams, with that one lost.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use lastbyte_link::Side;
 use lastbyte_sizes::{Message, MessageSizes};
-use lastbyte_tls::observer::quic::{Crypto, Datagram, PacketKind};
+use lastbyte_tls::observer::quic::{Crypto, Datagram, PacketKind, QuicObservation};
 
-use super::ends::{Carried, connection_losing};
+use super::ends::connection_losing;
 use crate::lab::PreparedArm;
 use crate::lab::losing::{handshake_of, in_words, part};
 use crate::results::{HandshakeFlight, Losses, Lost};
@@ -24,7 +25,8 @@ pub fn lose(
     let carry = |lost| connection_losing(arm, &cell, experiment, 0, lost, None);
     let whole = carry(None);
     let mut lost = Vec::new();
-    for (sender, number, datagram, carries) in handshake(&whole) {
+    let messages = &whole.row.exchange.handshake.messages;
+    for (sender, number, datagram, carries) in datagrams_of(&whole.observed, messages) {
         if interrupt.load(Ordering::Relaxed) {
             return None;
         }
@@ -39,17 +41,21 @@ pub fn lose(
     Some(Losses {
         arm: arm.arm.name.clone(),
         transport: arm.arm.transport,
+        programs: BTreeMap::new(),
+        amplification: whole.amplification,
         cell,
         whole: whole.row,
         lost,
     })
 }
 
-/// The datagrams of a handshake, each with its number among its sender's and what is in it.
-fn handshake(whole: &Carried) -> Vec<(Side, u32, &Datagram, String)> {
+/// The datagrams of a handshake with these messages, each with its number among its sender's and what is in it.
+pub(in crate::lab) fn datagrams_of<'o>(
+    observed: &'o QuicObservation,
+    messages: &MessageSizes,
+) -> Vec<(Side, u32, &'o Datagram, String)> {
     let mut counts = [0; 2];
-    let messages = &whole.row.exchange.handshake.messages;
-    let datagrams = whole.observed.datagrams.iter();
+    let datagrams = observed.datagrams.iter();
     datagrams
         .map(|datagram| {
             let number = &mut counts[datagram.sender as usize];

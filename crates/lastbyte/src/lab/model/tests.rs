@@ -88,7 +88,10 @@ fn a_row_has_what_was_on_the_wire_and_no_connect_time() {
     assert_eq!(server.credited_bytes.unwrap() % 1200, 0);
     assert!(server.unvalidated_bytes.unwrap() >= 3 * 2400);
     assert_eq!(server.blocked_by_credit, ms(100));
-    assert_eq!((server.lost, client.lost), (0, 0));
+    assert_eq!(
+        (server.counted.unwrap().lost, client.counted.unwrap().lost),
+        (0, 0)
+    );
 }
 
 /// Whichever stack is the TLS of either end.
@@ -276,14 +279,17 @@ fn a_retry_costs_a_round_trip_and_lifts_the_limit_and_a_token_costs_none() {
         assert_eq!(quic(&row).address_validation, Some(known));
         let [_, server] = row.transport.quic().map(Option::unwrap);
         assert_eq!(server.blocked_by_credit, Some(Duration::ZERO));
-        assert_eq!((server.probes, server.lost), (0, 0));
+        assert_eq!(
+            (server.counted.unwrap().probes, server.counted.unwrap().lost),
+            (0, 0)
+        );
         // Ten datagrams leave at once, and the others as the pacer lets them: of 40 in 1.25 times 333 ms.
         let pace = Duration::from_micros(66_600);
         assert!(
-            server.blocked_by_pacer.abs_diff(pace) < Duration::from_millis(1),
+            server.counted.unwrap().blocked_by_pacer.abs_diff(pace) < Duration::from_millis(1),
             "{server:?}"
         );
-        assert_eq!(server.blocked_by_window, Duration::ZERO);
+        assert_eq!(server.counted.unwrap().blocked_by_window, Duration::ZERO);
         (row, server)
     };
     let (token, _) = known(AddressValidation::Token);
@@ -321,7 +327,7 @@ fn acknowledgements_come_as_late_as_ends_ask_each_other() {
         };
         let row = rows(ECDSA, &cell, 1).remove(0);
         assert_eq!(row.outcome, Outcome::Completed);
-        row.transport.quic()[1].unwrap().rtt
+        row.transport.quic()[1].unwrap().counted.unwrap().rtt
     };
     let rtts = [1, 25, 80].map(|delay| waited(Duration::from_millis(delay)));
     assert!(rtts[0] <= rtts[1] && rtts[1] <= rtts[2], "{rtts:?}");
@@ -381,10 +387,10 @@ fn a_window_that_is_full_and_a_pacer_are_told_apart_and_probes_are_counted() {
     for row in rows(&token, &cell(1000, Direction::default()), 1) {
         let [client, server] = row.transport.quic().map(Option::unwrap);
         assert_eq!(row.times.handshake, ms(200));
-        assert_eq!(Some(server.blocked_by_window), ms(100));
-        assert_eq!(server.blocked_by_pacer, Duration::ZERO);
+        assert_eq!(Some(server.counted.unwrap().blocked_by_window), ms(100));
+        assert_eq!(server.counted.unwrap().blocked_by_pacer, Duration::ZERO);
         assert_eq!(
-            client.blocked_by_window + client.blocked_by_pacer,
+            client.counted.unwrap().blocked_by_window + client.counted.unwrap().blocked_by_pacer,
             Duration::ZERO
         );
     }
@@ -393,7 +399,7 @@ fn a_window_that_is_full_and_a_pacer_are_told_apart_and_probes_are_counted() {
         let [_, server] = row.transport.quic().map(Option::unwrap);
         assert_eq!(server.blocked_by_credit, ms(100));
         assert_eq!(
-            server.blocked_by_window + server.blocked_by_pacer,
+            server.counted.unwrap().blocked_by_window + server.counted.unwrap().blocked_by_pacer,
             Duration::ZERO
         );
     }
@@ -406,8 +412,12 @@ fn a_window_that_is_full_and_a_pacer_are_told_apart_and_probes_are_counted() {
         let [client, _] = row.transport.quic();
         let client = client.unwrap();
         // All that it sends but the two of its hello.
-        assert_eq!(client.probes, client.datagrams - 2, "{client:?}");
-        assert!(client.probes > 4, "{client:?}");
+        assert_eq!(
+            client.counted.unwrap().probes,
+            client.datagrams - 2,
+            "{client:?}"
+        );
+        assert!(client.counted.unwrap().probes > 4, "{client:?}");
     }
 }
 

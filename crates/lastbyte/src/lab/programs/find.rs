@@ -3,26 +3,21 @@
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
-use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
 
-use lastbyte_sizes::{Group, KeyAlgorithm};
 use serde::{Deserialize, Serialize};
 
 use super::PageError;
+use super::lookup::{Needs, chosen, chromium, first_line, first_number, first_whole};
+use super::quic;
 use super::servers::GO_SERVER;
 use crate::kernel::digest::sha256;
 use crate::lab::lock::lock;
 use crate::lab::process::installed;
-use crate::study::{Arm, ArmChain, Cell, Measure, Server, Study};
-
-/// Names another browser than the one that is installed.
-const BROWSER_VARIABLE: &str = "LASTBYTE_CHROMIUM";
-/// Where Debian has the program that its `chromium`, a script, starts. A guest has no scripts.
-const BROWSER: &str = "/usr/lib/chromium/chromium";
+use crate::study::{Arm, Cell, Measure, Server, Study, TransportName};
 
 /// Programs, by their paths, with what they say that they are.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -30,7 +25,12 @@ pub(in crate::lab) struct Programs {
     /// For page loads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(in crate::lab) browser: Option<BrowserPrograms>,
-    pub(in crate::lab) server: PathBuf,
+    /// What answers, if that is not ours.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::lab) server: Option<PathBuf>,
+    /// What connects over QUIC, if that is not ours.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::lab) client: Option<PathBuf>,
     /// By name, for the environment of rows.
     pub(in crate::lab) versions: BTreeMap<String, String>,
 }
@@ -66,7 +66,7 @@ impl Caller {
 pub(in crate::lab) struct Finder(Mutex<HashMap<(String, Caller), Programs>>);
 
 impl Finder {
-    /// The programs that an arm needs in a cell; none if its server is ours. Where a server has to
+    /// The programs that an arm needs in a cell; none if both ends are ours. Where a server has to
     /// be compiled, `cache` keeps it.
     ///
     /// # Errors
@@ -78,7 +78,7 @@ impl Finder {
         cell: &Cell,
         cache: &Path,
     ) -> Result<Option<Programs>, PageError> {
-        if !arm.server.is_foreign() {
+        if !arm.has_foreign_ends() {
             return Ok(None);
         }
         let caller = Caller::of(cell.page.is_some());
@@ -121,24 +121,30 @@ fn find(arm: &Arm, caller: Caller, cache: &Path) -> Result<Programs, PageError> 
             Some(browser)
         }
     };
-    let (server, version) = server(arm.server, needs, cache)?;
-    versions.insert(arm.server.name().to_owned(), version);
+    let mut found = |name: &str, (program, version): (PathBuf, String)| {
+        versions.insert(name.to_owned(), version);
+        program
+    };
+    let server = match (arm.server, arm.transport) {
+        (Server::Lastbyte, TransportName::Quic) => None,
+        (server, TransportName::Quic) => {
+            Some(found(server.name(), quic::server(server, needs, cache)?))
+        }
+        (of_tcp, TransportName::Tcp) => Some(found(of_tcp.name(), server(of_tcp, needs, cache)?)),
+    };
+    let client = quic::client(arm.client, needs, cache)?;
+    let client = client.map(|program| found(arm.client.name(), program));
     Ok(Programs {
         browser,
         server,
+        client,
         versions,
     })
 }
 
 /// The browser, and what it says that it is.
 fn browser(needs: Needs) -> Result<(BrowserPrograms, String), PageError> {
-    let browser = match env::var_os(BROWSER_VARIABLE) {
-        Some(named) if !named.is_empty() => PathBuf::from(named),
-        _ => PathBuf::from(BROWSER),
-    };
-    if !browser.exists() {
-        return Err(PageError::NoBrowser(browser));
-    }
+    let browser = chromium()?;
     let certutil = installed("certutil").ok_or(PageError::NotInstalled {
         by: "a page load",
         program: "certutil",
@@ -161,34 +167,6 @@ fn browser(needs: Needs) -> Result<(BrowserPrograms, String), PageError> {
 /// The first Chromium that offers ML-DSA by itself.
 const BROWSER_WITH_ML_DSA: u32 = 151;
 
-/// What of an arm is newer than some TLS.
-#[derive(Clone, Copy)]
-struct Needs {
-    /// The group, if it has ML-KEM.
-    ml_kem: Option<Group>,
-    ml_dsa: bool,
-}
-
-impl Needs {
-    fn of(arm: &Arm) -> Needs {
-        let is_ml_dsa = |key: KeyAlgorithm| key.name().starts_with("ml-dsa");
-        Needs {
-            ml_kem: Some(arm.group).filter(|group| group.name().contains("MLKEM")),
-            ml_dsa: match &arm.chain {
-                ArmChain::Made(spec) => [spec.leaf, spec.ca].into_iter().any(is_ml_dsa),
-                ArmChain::Pem(_) => false,
-            },
-        }
-    }
-
-    fn newest(self) -> Option<&'static str> {
-        match (self.ml_dsa, self.ml_kem) {
-            (true, _) => Some("ML-DSA"),
-            (false, group) => group.map(Group::name),
-        }
-    }
-}
-
 /// The program of a server, and what it says that it is.
 fn server(server: Server, needs: Needs, cache: &Path) -> Result<(PathBuf, String), PageError> {
     const OPENSSL_WITH_BOTH: [u32; 2] = [3, 5];
@@ -201,7 +179,7 @@ fn server(server: Server, needs: Needs, cache: &Path) -> Result<(PathBuf, String
         })
     };
     match server {
-        Server::Lastbyte => Err(PageError::OURS),
+        Server::Lastbyte | Server::QuicGo | Server::S2nQuic => Err(PageError::OURS),
         Server::Node => {
             let cached = cache.join("tools/peers/bin/node");
             let node = chosen("LASTBYTE_NODE", Some(cached), "node").ok_or(PageError::NotInstalled {
@@ -285,22 +263,6 @@ fn server(server: Server, needs: Needs, cache: &Path) -> Result<(PathBuf, String
     }
 }
 
-/// A program that a variable names, or else that is in the cache, or else that is installed.
-fn chosen(variable: &str, cached: Option<PathBuf>, program: &str) -> Option<PathBuf> {
-    let named = env::var_os(variable).filter(|named| !named.is_empty());
-    if let Some(named) = named.map(PathBuf::from) {
-        return named.exists().then_some(named);
-    }
-    let on_path = || {
-        let path = env::var_os("PATH")?;
-        let mut places = env::split_paths(&path).map(|place| place.join(program));
-        places.find(|place| place.exists())
-    };
-    (cached.filter(|cached| cached.exists()))
-        .or_else(on_path)
-        .or_else(|| installed(program))
-}
-
 /// The server that is written in Go, compiled once for each version of both.
 fn compiled(go: &Path, version: &str, cache: &Path) -> Result<PathBuf, PageError> {
     let failed = |reason: String| PageError::Start {
@@ -340,44 +302,4 @@ fn compiled(go: &Path, version: &str, cache: &Path) -> Result<PathBuf, PageError
     }
     fs::rename(&made, &program).map_err(PageError::Write)?;
     Ok(program)
-}
-
-/// The first line that a program prints, if it runs.
-fn first_line(command: &mut Command) -> Option<String> {
-    let output = command
-        .output()
-        .ok()
-        .filter(|output| output.status.success())?;
-    let text = String::from_utf8_lossy(&output.stdout);
-    text.lines().next().map(|line| line.trim().to_owned())
-}
-
-/// `156.0` of `Chromium 156.0.8078.79 built on Debian`.
-fn first_number(text: &str) -> Option<[u32; 2]> {
-    let mut parts = text
-        .trim_start_matches(|c: char| !c.is_ascii_digit())
-        .splitn(3, |c: char| !c.is_ascii_digit());
-    Some([
-        parts.next()?.parse().ok()?,
-        parts.next().and_then(|part| part.parse().ok()).unwrap_or(0),
-    ])
-}
-
-fn first_whole(text: &str) -> Option<u32> {
-    first_number(text).map(|[number, _]| number)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::first_number;
-
-    #[test]
-    fn versions_are_read() {
-        assert_eq!(first_number("Chromium 156.0.8078.79 built"), Some([156, 0]));
-        assert_eq!(first_number("3.5.7"), Some([3, 5]));
-        assert_eq!(first_number("v24.19.0 (OpenSSL 3.5.7)"), Some([24, 19]));
-        assert_eq!(first_number("27.3 linux/amd64"), Some([27, 3]));
-        assert_eq!(first_number("9"), Some([9, 0]));
-        assert_eq!(first_number("none"), None);
-    }
 }

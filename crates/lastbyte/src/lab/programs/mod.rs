@@ -4,8 +4,10 @@
 mod computing;
 mod error;
 mod find;
+mod lookup;
 mod object;
 mod origin;
+mod quic;
 mod servers;
 
 pub(super) use self::computing::{Computing, Timing};

@@ -5,7 +5,7 @@ use std::path::Path;
 use lastbyte_page::{Answer, Content, Site};
 
 use super::servers::{IDLE, Serving};
-use super::{Computing, Origin, Programs};
+use super::{Computing, Origin, PageError, Programs};
 use crate::lab::process::Process;
 use crate::lab::surroundings::{SERVER, Sides};
 use crate::lab::{LabError, PreparedArm};
@@ -43,7 +43,7 @@ impl ForeignServer<'_> {
         sides.enter_server()?;
         let serving = Serving {
             server: self.arm.arm.server,
-            program: &self.programs.server,
+            program: self.programs.server.as_deref().ok_or(PageError::OURS)?,
             group: self.arm.arm.group,
             origins: &[origin],
             // A client that thinks finds its connection again.

@@ -110,7 +110,7 @@ impl Serving<'_> {
                     .arg("-c")
                     .arg(write("nginx.conf", configuration)?);
             }
-            Server::Lastbyte => return Err(PageError::OURS),
+            Server::Lastbyte | Server::QuicGo | Server::S2nQuic => return Err(PageError::OURS),
             Server::Caddy => {
                 let configuration = to_json(&caddy(&described, site, folder))?;
                 command
@@ -206,7 +206,8 @@ pub(in crate::lab) fn framing(server: Server) -> Framing {
             most: 8 << 10,
             ..ours
         },
-        Server::Caddy => ours,
+        // The last two are of QUIC, where no page is loaded.
+        Server::Caddy | Server::QuicGo | Server::S2nQuic => ours,
     })
 }
 

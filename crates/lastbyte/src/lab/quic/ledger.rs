@@ -5,22 +5,22 @@ use lastbyte_tls::observer::quic::Credit;
 
 /// The datagrams that both ends sent, and the server's credit.
 #[derive(Default)]
-pub(super) struct Ledger {
+pub(crate) struct Ledger {
     /// By the client and by the server.
     sent: [Sent; 2],
-    pub(super) credit: Credit,
+    pub(crate) credit: Credit,
 }
 
 /// What an end has sent.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Sent {
-    pub(super) datagrams: u32,
-    pub(super) bytes: u64,
+pub(crate) struct Sent {
+    pub(crate) datagrams: u32,
+    pub(crate) bytes: u64,
 }
 
 impl Ledger {
     /// An end sends this.
-    pub(super) fn send(&mut self, now: Time, sender: Side, datagram: &[u8]) {
+    pub(crate) fn send(&mut self, now: Time, sender: Side, datagram: &[u8]) {
         let bytes = datagram.len() as u64;
         let sent = &mut self.sent[sender as usize];
         sent.datagrams += 1;
@@ -31,13 +31,13 @@ impl Ledger {
     }
 
     /// An end has received this.
-    pub(super) fn receive(&mut self, now: Time, receiver: Side, datagram: &[u8]) {
+    pub(crate) fn receive(&mut self, now: Time, receiver: Side, datagram: &[u8]) {
         if receiver == Side::Server {
             self.credit.receive(now, datagram);
         }
     }
 
-    pub(super) fn sent(&self, side: Side) -> Sent {
+    pub(crate) fn sent(&self, side: Side) -> Sent {
         self.sent[side as usize]
     }
 }

@@ -18,7 +18,9 @@ use crate::lab::PreparedArm;
 use crate::lab::connection::{EndedConnection, Seen};
 use crate::lab::exchange::QueueingDelay;
 use crate::lab::failure::Failure;
-use crate::results::{Cause, Dns, FailureKind, Outcome, QuicStats, Times, TransportStats};
+use crate::results::{
+    Cause, Dns, FailureKind, Outcome, QuicCounts, QuicStats, Times, TransportStats,
+};
 use crate::study::exchange::REQUEST;
 use crate::study::{self, Cell};
 
@@ -104,6 +106,28 @@ impl<'a> QuicSettings<'a> {
         })
     }
 
+    /// Where the random numbers of connection `index` come from.
+    pub(crate) fn random(&self, index: u32) -> RandomSequence {
+        RandomSequence::of_seed(self.seed(index).part("TLS").0)
+    }
+
+    /// The client of connection `index`, which begins at once.
+    ///
+    /// # Errors
+    ///
+    /// When nothing can be sent at all.
+    pub(crate) fn client(&self, index: u32, kept: Kept) -> Result<End, EndError> {
+        let seed = self.seed(index).0;
+        End::client(Arc::clone(&self.arm.stack), &self.client, kept, seed, START)
+    }
+
+    /// Its server.
+    pub(crate) fn server(&self, index: u32) -> End {
+        let seed = self.seed(index).0;
+        let stack = Arc::clone(&self.arm.stack);
+        End::server(stack, &self.server, self.retries(), seed)
+    }
+
     fn retries(&self) -> Retries {
         match self.arm.arm.address_validation {
             Some(AddressValidation::Retry) => Retries::Always,
@@ -139,13 +163,9 @@ impl QuicPair {
         index: u32,
         kept: Kept,
     ) -> Result<QuicPair, EndError> {
-        let seed = settings.seed(index);
-        let stack = || Arc::clone(&settings.arm.stack);
-        let mut random = RandomSequence::of_seed(seed.part("TLS").0);
-        let client =
-            random.within(|| End::client(stack(), &settings.client, kept, seed.0, START))?;
-        let retries = settings.retries();
-        let server = random.within(|| End::server(stack(), &settings.server, retries, seed.0));
+        let mut random = settings.random(index);
+        let client = random.within(|| settings.client(index, kept))?;
+        let server = random.within(|| settings.server(index));
         let ends = Ends {
             client: Client {
                 end: client,
@@ -218,6 +238,7 @@ impl QuicPair {
             transport: self.ends.stats(),
             dns: Dns::default(),
             seen: Seen::Datagrams(observer.clone()),
+            amplification: self.ends.ledger.credit.amplification(),
         }
     }
 }
@@ -238,6 +259,7 @@ pub(crate) fn never_began(error: &EndError) -> EndedConnection {
         },
         dns: Dns::default(),
         seen: Seen::Datagrams(QuicObserver::default()),
+        amplification: None,
     }
 }
 
@@ -563,12 +585,14 @@ impl Ends {
             Some(QuicStats {
                 datagrams: sent.datagrams,
                 udp_bytes: sent.bytes,
-                lost: number(stats.lost),
-                rtt: stats.rtt,
-                cwnd_bytes: number(stats.window),
-                probes: number(stats.probes),
-                blocked_by_window: stats.blocked_by_window,
-                blocked_by_pacer: stats.blocked_by_pacer,
+                counted: Some(QuicCounts {
+                    lost: number(stats.lost),
+                    rtt: stats.rtt,
+                    cwnd_bytes: number(stats.window),
+                    probes: number(stats.probes),
+                    blocked_by_window: stats.blocked_by_window,
+                    blocked_by_pacer: stats.blocked_by_pacer,
+                }),
                 unvalidated_bytes: is_server.then(|| number(credit.sent())),
                 credited_bytes: is_server.then(|| number(credit.received())),
                 blocked_by_credit: is_server.then_some(credit.blocked()),

@@ -27,7 +27,7 @@ use crate::lab::guest::fork_server::TURN;
 use crate::lab::lock::lock;
 use crate::lab::scratch::Scratch;
 use crate::lab::{SHARED_MEMORY, boot, cores, guest, machine};
-use crate::study::{Arm, PageSource, Profile, Server};
+use crate::study::{Arm, PageSource, Profile};
 
 /// How often the engine looks whether it is interrupted.
 const LOOK: Duration = Duration::from_millis(50);
@@ -95,8 +95,8 @@ pub(super) enum Fate {
 
 impl Counter {
     /// The one of a guest in which other people's programs run, or our own ends only.
-    pub(super) fn of(server: Server, page: Option<&PageSource>) -> Counter {
-        if page.is_some() || server.is_foreign() {
+    pub(super) fn of(arm: &Arm, page: Option<&PageSource>) -> Counter {
+        if page.is_some() || arm.has_foreign_ends() {
             Counter::Guest
         } else {
             Counter::Host

@@ -7,7 +7,7 @@ use lastbyte_page::Named;
 
 use super::guests::death;
 use super::*;
-use crate::study::{PageSource, Server};
+use crate::study::{Client, PageSource, Server};
 
 fn ended(code: i32, signal: i32) -> ExitStatus {
     ExitStatus::from_raw(code << 8 | signal)
@@ -19,12 +19,24 @@ fn lines(text: &str) -> Vec<String> {
 
 #[test]
 fn programs_of_others_never_read_the_processors_counter() {
-    assert_eq!(Counter::of(Server::Lastbyte, None), Counter::Host);
-    for foreign in Server::ALL.iter().filter(|server| server.is_foreign()) {
-        assert_eq!(Counter::of(*foreign, None), Counter::Guest);
+    let ours: Arm = "x25519/ecdsa-p256".parse().unwrap();
+    assert_eq!(Counter::of(&ours, None), Counter::Host);
+    for server in Server::ALL.iter().filter(|server| server.is_foreign()) {
+        let foreign = Arm {
+            server: *server,
+            ..ours.clone()
+        };
+        assert_eq!(Counter::of(&foreign, None), Counter::Guest);
+    }
+    for client in Client::ALL.iter().filter(|client| client.is_foreign()) {
+        let foreign = Arm {
+            client: *client,
+            ..ours.clone()
+        };
+        assert_eq!(Counter::of(&foreign, None), Counter::Guest);
     }
     let page = PageSource::Model(Named::Median2024);
-    assert_eq!(Counter::of(Server::Lastbyte, Some(&page)), Counter::Guest);
+    assert_eq!(Counter::of(&ours, Some(&page)), Counter::Guest);
 }
 
 #[test]

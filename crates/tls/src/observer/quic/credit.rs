@@ -13,6 +13,8 @@ use super::{PacketKind, has_packet, has_token};
 pub struct Credit {
     received: u64,
     sent: u64,
+    /// Both when the one was the most of the other.
+    most: Option<(u64, u64)>,
     validated: Option<Time>,
     /// Since when there is none left.
     exhausted: Option<Time>,
@@ -47,6 +49,11 @@ impl Credit {
             return;
         }
         self.sent += bytes;
+        self.most = [self.most, Some((self.sent, self.received))]
+            .into_iter()
+            .flatten()
+            .filter(|(_, received)| *received > 0)
+            .max_by_key(|(sent, received)| (u128::from(*sent) << 64) / u128::from(*received));
         let counted = self.received.saturating_sub(UNCREDITED as u64);
         if self.sent >= Self::FACTOR * counted {
             self.exhausted = Some(now);
@@ -63,6 +70,13 @@ impl Credit {
     #[must_use]
     pub fn sent(&self) -> u64 {
         self.sent
+    }
+
+    /// The most that it had sent by what it had received, at any time until then.
+    #[must_use]
+    pub fn amplification(&self) -> Option<f64> {
+        self.most
+            .map(|(sent, received)| sent as f64 / received as f64)
     }
 
     /// When it knew the address, by a Handshake packet or a token.

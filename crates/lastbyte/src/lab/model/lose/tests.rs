@@ -7,7 +7,7 @@ use lastbyte_link::{Direction, Link};
 use lastbyte_pki::Store;
 
 use super::*;
-use crate::lab::model::ends::connection;
+use crate::lab::model::ends::{Carried, connection};
 
 const ECDSA: &str = "X25519MLKEM768/ecdsa-p256/transport=quic";
 
@@ -25,7 +25,7 @@ fn carried(arm: &str, rtt: Duration) -> Carried {
 }
 
 fn told(carried: &Carried) -> Vec<(Side, String)> {
-    let all = handshake(carried).into_iter();
+    let all = datagrams_of(&carried.observed, &carried.row.exchange.handshake.messages).into_iter();
     all.map(|(sender, _, _, carries)| (sender, carries))
         .collect()
 }
