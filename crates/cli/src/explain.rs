@@ -62,7 +62,7 @@ impl Explain {
         for arm in &arms {
             let ends = [
                 ("server", arm.server.is_foreign(), arm.server.name()),
-                ("client", arm.client.is_foreign(), arm.client.name()),
+                ("client_program", arm.client.is_foreign(), arm.client.name()),
             ];
             for (end, _, program) in ends.into_iter().filter(|(_, is_foreign, _)| *is_foreign) {
                 tell(format_args!(

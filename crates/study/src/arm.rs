@@ -297,7 +297,7 @@ impl Arm {
             let of_quic = [
                 (self.address_validation.is_some(), "address_validation"),
                 (!self.server.speaks(TransportName::Tcp), "server"),
-                (self.client.is_foreign(), "client"),
+                (self.client.is_foreign(), "client_program"),
             ];
             if let Some((_, key)) = of_quic.into_iter().find(|(is_so, _)| *is_so) {
                 return Err(ArmProblem::OfQuic { key });

@@ -72,9 +72,9 @@ fn each_program_shakes_hands_in_the_guest() {
             "/server=quic-go",
             "/server=s2n-quic",
             "/server=caddy",
-            "/client=quic-go",
-            "/client=curl",
-            "/server=quic-go/client=curl",
+            "/client_program=quic-go",
+            "/client_program=curl",
+            "/server=quic-go/client_program=curl",
         ],
     );
     let [ours, others @ ..] = rows.as_slice() else {
@@ -92,7 +92,7 @@ fn a_browser_shakes_hands_in_the_guest() {
     let rows = handshakes(
         "virtual",
         "ecdsa-p256",
-        &["", "/server=quic-go/client=chromium"],
+        &["", "/server=quic-go/client_program=chromium"],
     );
     let [ours, browser] = rows.as_slice() else {
         panic!("{} rows", rows.len());
@@ -107,7 +107,7 @@ fn a_browser_shakes_hands_in_the_guest() {
 /// quic-go's client takes 16 KiB of handshake messages at most, and says why the connection ends.
 #[test]
 fn what_a_program_refuses_is_a_row_with_its_reason() {
-    let rows = handshakes("virtual", "ml-dsa-87", &["/client=quic-go"]);
+    let rows = handshakes("virtual", "ml-dsa-87", &["/client_program=quic-go"]);
     let [row] = rows.as_slice() else {
         panic!("{} rows", rows.len());
     };
@@ -120,7 +120,7 @@ fn what_a_program_refuses_is_a_row_with_its_reason() {
 #[test]
 fn the_live_engine_has_them_too() {
     need_live_engine();
-    let ends = ["/server=quic-go", "/client=curl"];
+    let ends = ["/server=quic-go", "/client_program=curl"];
     let rows = handshakes("live", "ml-dsa-65", &ends);
     assert_eq!(rows.len(), ends.len());
     for row in &rows {
@@ -176,23 +176,23 @@ fn what_programs_can_not_do_is_refused() {
             "tickets= is for Lastbyte's own server",
         ),
         (
-            "/client=curl/client_stack=rustls",
+            "/client_program=curl/client_stack=rustls",
             "",
             "it is for Lastbyte's own client",
         ),
-        ("/client=curl", "", "write emulation = \"link\""),
+        ("/client_program=curl", "", "write emulation = \"link\""),
         (
-            "/client=curl",
+            "/client_program=curl",
             "--emulation link --data 1KiB",
             "write data = \"0B\"",
         ),
         (
-            "/client=curl",
+            "/client_program=curl",
             "--emulation link --data 0B --capture 1 --capture-to c",
             "leave them or the arm out",
         ),
         (
-            "/client=curl",
+            "/client_program=curl",
             "--emulation link --cpu beside",
             "write cpu = \"none\"",
         ),

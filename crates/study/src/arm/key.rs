@@ -455,7 +455,7 @@ static ALL: [Spec; 25] = [
         }),
     },
     Spec {
-        name: "client",
+        name: "client_program",
         takes: "`lastbyte`; over QUIC `quic-go`, `curl` or `chromium`",
         usual: "lastbyte",
         doc: "whose client connects",

@@ -176,7 +176,7 @@ fn programs_over_quic_shake_hands_and_no_more() {
     let arms = [
         "X25519MLKEM768/ml-dsa-65/transport=quic",
         "X25519MLKEM768/ml-dsa-65/transport=quic/server=quic-go",
-        "X25519MLKEM768/ml-dsa-65/transport=quic/server=caddy/client=curl",
+        "X25519MLKEM768/ml-dsa-65/transport=quic/server=caddy/client_program=curl",
     ];
     let study = study_of(&arms, MEASURE).unwrap();
     let experiment = &study.measures[0].experiment;
@@ -199,9 +199,9 @@ fn programs_over_quic_shake_hands_and_no_more() {
             "server= is of QUIC",
         ),
         (
-            "x25519/ecdsa-p256/client=curl",
+            "x25519/ecdsa-p256/client_program=curl",
             MEASURE,
-            "client= is of QUIC",
+            "client_program= is of QUIC",
         ),
         (
             "x25519/ecdsa-p256/transport=quic/server=nginx",
@@ -209,7 +209,7 @@ fn programs_over_quic_shake_hands_and_no_more() {
             "it is reached over TCP alone",
         ),
         (
-            "x25519/ecdsa-p256/transport=quic/client=curl/resume=ticket",
+            "x25519/ecdsa-p256/transport=quic/client_program=curl/resume=ticket",
             MEASURE,
             "resume= is for Lastbyte's own server",
         ),

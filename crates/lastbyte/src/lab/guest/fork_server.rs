@@ -27,9 +27,10 @@ use crate::lab::{starts, sys};
 pub(crate) const TURN: &str = "turn";
 
 /// In between, the kernel takes down what the last block had: in time, as RCU waits for ticks. All blocks begin at one
-/// place of the wheel of timers, as the first does: OpenSSL draws new seeds by the time of day, so that may not be another one
+/// place of the wheel of timers: those of 32 s and more, which come at multiples of 4.1 and 33 s, end otherwise by that
+/// (`calc_wheel_index` in kernel/time/timer.c); and OpenSSL draws new seeds by the time of day, so that may not be another one
 /// by the same connection.
-const REST: u64 = 20 * starts::WHEEL;
+const REST: u64 = 64 * starts::WHEEL;
 
 /// Whether more than the block in `job` may be to be measured.
 pub(super) fn is_wanted(job: &Path) -> bool {

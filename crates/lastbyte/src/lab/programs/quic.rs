@@ -63,10 +63,10 @@ pub(super) fn client(
     const OPENSSL_WITH_ML_DSA: [u32; 2] = [3, 5];
     match client {
         Client::Lastbyte => Ok(None),
-        Client::QuicGo => quic_go("client=quic-go", cache).map(Some),
+        Client::QuicGo => quic_go("client_program=quic-go", cache).map(Some),
         Client::Curl => {
             let missing = PageError::NotInstalled {
-                by: "client=curl",
+                by: "client_program=curl",
                 program: "a Python with pycurl",
                 hint: "scripts/interop installs it, or name one in LASTBYTE_PYCURL",
             };
