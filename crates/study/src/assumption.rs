@@ -55,7 +55,7 @@ fn of_ends(arm: &Arm, cells: &[Cell]) -> Vec<Assumption> {
         } else {
             "as quinn has it at both ends: other stacks pace and acknowledge otherwise".to_owned()
         },
-        changed_by: "server= and client= in the arm",
+        changed_by: "server= and client_program= in the arm",
     });
     let writes = (!arm.server.is_foreign() && !is_quic).then(|| Assumption {
         subject: "writes",
@@ -77,7 +77,7 @@ fn of_ends(arm: &Arm, cells: &[Cell]) -> Vec<Assumption> {
         Assumption {
             subject: "hello",
             value: format!("that of {}", arm.client),
-            changed_by: "client= in the arm",
+            changed_by: "client_program= in the arm",
         }
     } else {
         Assumption {
