@@ -32,7 +32,7 @@ use self::write::key;
 use super::{
     Arm, ArmChain, Cell, Connections, CpuTime, EngineChoice, Experiment, Leads, Legend, Measure,
     NoPercentile, Parameter, Percentile, Population, Sessions, Study, StudyFolder, UnknownName,
-    Until, check_place, check_servers,
+    Until, check_servers,
 };
 
 /// Cells of a study, at most.
@@ -79,7 +79,6 @@ impl Study {
         };
         let measures = file.measures(&top)?;
         let searches = file.searches(&top)?;
-        check_quic_in(&top, &file.arms)?;
         let percentiles = percentiles.unwrap_or_else(|| Percentile::USUAL.to_vec());
         let known = References {
             arms: &file.arms,
@@ -224,7 +223,6 @@ impl File {
             ..cell
         };
         self.check_arms(table, &arms)?;
-        check_quic_in(table, &arms)?;
         let experiment = Experiment {
             arms,
             cells: cells.into_iter().map(with_population).collect(),
@@ -466,18 +464,6 @@ fn sampling(table: &Table, usual: Experiment) -> Result<Experiment, StudyError> 
         quic_in: quic_in.unwrap_or(usual.quic_in),
         ..usual
     })
-}
-
-/// Whether what a table says of the place of QUIC is of one of these arms.
-fn check_quic_in<'a>(
-    table: &Table,
-    arms: impl IntoIterator<Item = &'a Arm>,
-) -> Result<(), StudyError> {
-    match table.get("quic_in") {
-        Some(field) => check_place(field.parse()?, arms)
-            .map_err(|problem| field.error(StudyProblem::Value(problem.to_string()))),
-        None => Ok(()),
-    }
 }
 
 /// What a table says of it: what is usual depends on what is measured.

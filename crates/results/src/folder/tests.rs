@@ -762,7 +762,7 @@ fn a_part_that_can_not_be_read_is_not_measured_again() {
     let (root, study) = (TempDir::new().unwrap(), study());
     let folder = take(root.path(), &study, Start::Afresh).unwrap();
     let block = study.blocks(BLOCK).next().unwrap();
-    measure(&folder, &study, [block].into_iter());
+    measure(&folder, &study, [block]);
     let part = part_of(root.path(), &study, block);
     fs::remove_file(&part).unwrap();
     // Of which the system says that it is no file, whoever asks.

@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use crate::{Buffers, Cell, Hosts, Parameter, Study, Timestamps, TransportName};
+use crate::{
+    Arm, Buffers, Cell, Hosts, Parameter, QuicIn, Study, Timestamps, TransportName, check_place,
+};
 
 const TCP: &str = "x25519/ecdsa-p256";
 const QUIC: &str = "x25519/ecdsa-p256/transport=quic";
@@ -30,6 +32,7 @@ fn unusual(parameter: Parameter) -> &'static str {
         "writes" => "\"17B\"",
         "quic_datagram" | "quic_client_datagram" => "1250",
         "quic_initial_rtt" | "quic_ack_delay" => "\"50ms\"",
+        "quic_mtu_discovery" => "\"on\"",
         other => panic!("a new parameter of one transport: {other}"),
     }
 }
@@ -47,7 +50,7 @@ fn what_acts_on_no_arm_is_refused_and_says_what_an_arm_would_need() {
         };
         let line = format!("{} = {}", parameter.name(), unusual(parameter));
         for part in ["", SEARCH] {
-            let problem = refusal(&[has_not, has_not], part, &line).expect(&line);
+            let problem = refusal(&[has_not], part, &line).expect(&line);
             assert!(problem.contains(hint), "{problem}");
             assert!(problem.contains(parameter.name()), "{problem}");
             assert!(!problem.contains('\n'), "{problem}");
@@ -56,7 +59,7 @@ fn what_acts_on_no_arm_is_refused_and_says_what_an_arm_would_need() {
         assert_eq!(refusal(&[has_not, has], "", &line), None, "{line}");
         refused += 1;
     }
-    assert_eq!(refused, 11);
+    assert_eq!(refused, 12);
 }
 
 const SEARCH: &str = "[[search]]\nid = \"s\"\nfrom = \"2KB\"\nto = \"24KB\"\ndata = \"1KiB\"\n";
@@ -69,13 +72,23 @@ fn what_is_usual_may_be_said_of_any_arm() {
     }
 }
 
+/// Where they are carried is of arms over QUIC. A study says it of all its measures, whichever arms those have.
 #[test]
 fn the_place_of_quic_is_of_arms_over_quic() {
-    let guest = "quic_in = \"guest\"";
-    let problem = refusal(&[TCP], "", guest).unwrap();
+    let arms = |text: &str| -> Vec<Arm> {
+        Study::parse(text, Path::new("s.toml")).unwrap().measures[0]
+            .experiment
+            .arms
+            .clone()
+    };
+    let [tcp, quic] = [TCP, QUIC].map(|arm| {
+        arms(&format!("connections = 2\n[arm.a]\ntls = \"{arm}\"\n[link.l]\nrtt = \"50ms\"\n[[measure]]\nid = \"m\"\n"))
+    });
+    let problem = check_place(QuicIn::Guest, &tcp).unwrap_err().to_string();
     assert!(problem.contains("quic_in is of QUIC alone"), "{problem}");
-    assert_eq!(refusal(&[TCP, QUIC], "", guest), None);
-    assert_eq!(refusal(&[TCP], "", "quic_in = \"model\""), None);
+    assert_eq!(check_place(QuicIn::Guest, tcp.iter().chain(&quic)), Ok(()));
+    assert_eq!(check_place(QuicIn::Model, &tcp), Ok(()));
+    assert_eq!(refusal(&[TCP], "", "quic_in = \"guest\""), None);
 }
 
 /// There is no handshake of TCP's over QUIC, whoever asks for it.
