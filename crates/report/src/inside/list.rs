@@ -15,7 +15,7 @@ pub struct Listed {
     pub file: String,
     /// Which connection of it, from 0.
     pub index: usize,
-    /// How long it took ([`Inside::slowness`]).
+    /// How long it took.
     pub slowness: Option<Duration>,
     /// Packets that the link dropped.
     pub lost: usize,
