@@ -1,5 +1,5 @@
-//! The virtual engine: each block is the boot of a User-Mode Linux kernel in which time skips all
-//! waiting. Its TCP and its netem are Linux's own, and its init is this very program (`guest`).
+//! The virtual engine: blocks are measured in User-Mode Linux kernels in which time skips all
+//! waiting. Their TCP and their netem are Linux's own, and their init is this very program (`guest`).
 
 mod guests;
 
@@ -45,6 +45,7 @@ const PAGE_MEMORY: Bytes = Bytes(2 << 30);
 const SERVER_MEMORY: Bytes = Bytes(512 << 20);
 /// How often an object may be in memory: in a file, in a server, on its way.
 const COPIES: u64 = 4;
+
 /// What this machine grants guests, each of which may use 256 MB.
 ///
 /// # Errors

@@ -12,7 +12,7 @@ use crate::svg::{Form, Svg};
 use lastbyte_results::number::milliseconds;
 
 /// The width of a file, and where all is in it.
-const WIDTH: f64 = 960.0;
+pub(super) const WIDTH: f64 = 960.0;
 const WIDE: Places = Places {
     client: 96.0,
     server: 420.0,
@@ -28,7 +28,7 @@ const NARROW: Places = Places {
 };
 const TOP: f64 = 34.0;
 const DOWN: f64 = 560.0;
-const LINE: f64 = 15.0;
+pub(super) const LINE: f64 = 15.0;
 /// What packets are drawn as.
 const DATA: &str = "line c0";
 const AGAIN: &str = "line c1";
@@ -47,11 +47,15 @@ struct Places {
 /// The drawing with the answer above it, as a file of its own.
 #[must_use]
 pub fn svg(inside: &Inside) -> String {
+    file_of(&inside.name, &story(inside), &body(inside, WIDE))
+}
+
+/// A file with these sentences above a drawing, of which its height is known.
+pub(super) fn file_of(name: &str, story: &[String], (body, height): &(String, f64)) -> String {
     const EDGE: f64 = 16.0;
-    let sentences = wrapped(&story(inside).join(" "), (WIDTH - 2.0 * EDGE) / 1.22);
+    let sentences = wrapped(&story.join(" "), (WIDTH - 2.0 * EDGE) / 1.22);
     let head = EDGE + LINE * 1.3 * (sentences.len() + 1) as f64 + 8.0;
-    let (body, height) = body(inside, WIDE);
-    let mut picture = Svg::new(WIDTH, head + height + EDGE, &inside.name);
+    let mut picture = Svg::new(WIDTH, head + height + EDGE, name);
     picture.style(&file_style());
     picture.rect("ground", [0.0, 0.0], [WIDTH, head + height + EDGE]);
     let mut y = EDGE + LINE;
@@ -59,8 +63,8 @@ pub fn svg(inside: &Inside) -> String {
         picture.text("title", EDGE, y, &line);
         y += LINE * 1.3;
     }
-    picture.text("mut", EDGE, y, &inside.name);
-    picture.moved([0.0, head], 1.0, &body);
+    picture.text("mut", EDGE, y, name);
+    picture.moved([0.0, head], 1.0, body);
     picture.finish()
 }
 

@@ -51,6 +51,16 @@ struct PacketDocument {
     in_flight: u64,
 }
 
+/// What became of a packet, in documents of either transport.
+pub(super) fn fate_name(fate: Fate) -> &'static str {
+    match fate {
+        Fate::Carried => "carried",
+        Fate::Lost => "lost",
+        Fate::QueueFull => "queue full",
+        Fate::UnderWay => "under way",
+    }
+}
+
 /// All that is known of a connection, packet by packet.
 #[must_use]
 pub fn json(inside: &Inside) -> String {
@@ -59,12 +69,7 @@ pub fn json(inside: &Inside) -> String {
         sender: side(sent.sender),
         sent_ms: milliseconds(sent.sent),
         arrived_ms: sent.arrived.map(milliseconds),
-        fate: match sent.fate {
-            Fate::Carried => "carried",
-            Fate::Lost => "lost",
-            Fate::QueueFull => "queue full",
-            Fate::UnderWay => "under way",
-        },
+        fate: fate_name(sent.fate),
         what: inside.what(sent),
         offset: sent.offset,
         bytes: sent.payload.len(),

@@ -7,14 +7,13 @@ use lastbyte_capture::Fate;
 use lastbyte_link::Side;
 
 use super::{Datagram, Datagrams, FACTOR, rows};
-use crate::chart::{file_style, wrapped};
+use crate::chart::wrapped;
+use crate::inside::drawing::{LINE, WIDTH, file_of};
 use crate::inside::side;
 use crate::svg::{Form, Svg};
 use crate::ticks;
 use lastbyte_results::number::milliseconds;
 
-/// The width of a file, and where all is in it.
-const WIDTH: f64 = 960.0;
 const WIDE: Places = Places {
     client: 96.0,
     server: 420.0,
@@ -33,7 +32,6 @@ const NARROW: Places = Places {
     high: 220.0,
 };
 const TOP: f64 = 34.0;
-const LINE: f64 = 15.0;
 const DATA: &str = "line c0";
 const NO_DATA: &str = "grid";
 const SENT: &str = "line c0";
@@ -59,21 +57,7 @@ struct Places {
 /// The drawing with the answer above it, as a file of its own.
 #[must_use]
 pub(in crate::inside) fn svg(inside: &Datagrams) -> String {
-    const EDGE: f64 = 16.0;
-    let sentences = wrapped(&inside.story().join(" "), (WIDTH - 2.0 * EDGE) / 1.22);
-    let head = EDGE + LINE * 1.3 * (sentences.len() + 1) as f64 + 8.0;
-    let (body, height) = body(inside, WIDE);
-    let mut picture = Svg::new(WIDTH, head + height + EDGE, &inside.name);
-    picture.style(&file_style());
-    picture.rect("ground", [0.0, 0.0], [WIDTH, head + height + EDGE]);
-    let mut y = EDGE + LINE;
-    for line in sentences {
-        picture.text("title", EDGE, y, &line);
-        y += LINE * 1.3;
-    }
-    picture.text("mut", EDGE, y, &inside.name);
-    picture.moved([0.0, head], 1.0, &body);
-    picture.finish()
+    file_of(&inside.name, &inside.story(), &body(inside, WIDE))
 }
 
 /// The drawing for pages, twice: for screens and for phones, each with its class.

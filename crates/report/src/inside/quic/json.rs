@@ -1,10 +1,10 @@
 //! The JSON document of a connection over QUIC.
 
-use lastbyte_capture::Fate;
 use lastbyte_link::Side;
 use serde::Serialize;
 
 use super::Datagrams;
+use crate::inside::json::fate_name;
 use crate::inside::side;
 use crate::json::milliseconds;
 
@@ -59,12 +59,7 @@ pub(in crate::inside) fn json(inside: &Datagrams) -> String {
         sender: side(sent.sender),
         sent_ms: milliseconds(sent.sent),
         arrived_ms: sent.arrived.map(milliseconds),
-        fate: match sent.fate {
-            Fate::Carried => "carried",
-            Fate::Lost => "lost",
-            Fate::QueueFull => "queue full",
-            Fate::UnderWay => "under way",
-        },
+        fate: fate_name(sent.fate),
         what: &sent.what,
         bytes: sent.bytes,
         server_sent_bytes: (sent.sender == Side::Server).then(|| {
