@@ -16,6 +16,7 @@ pub(crate) struct Counts {
     joined: u64,
     tls: BTreeMap<String, Version>,
     quic: Quic,
+    over_quic: OverQuic,
     classes: BTreeMap<String, Class>,
     bytes_per_connection: BTreeMap<String, BTreeMap<String, Connections>>,
 }
@@ -31,6 +32,12 @@ struct Version {
 struct Quic {
     rows: u64,
     resumed: u64,
+}
+
+#[derive(Debug, Default, PartialEq, Deserialize, Serialize)]
+struct OverQuic {
+    handshakes: u64,
+    quic: u64,
 }
 
 #[derive(Debug, Default, PartialEq, Deserialize, Serialize)]
@@ -84,6 +91,7 @@ impl Counts {
         let mut counts = Counts {
             joined: only::<JoinedRow>(context, "joined").await?.joined,
             quic: only(context, "quic").await?,
+            over_quic: only(context, "over_quic").await?,
             ..Counts::default()
         };
         for row in rows::<VersionRow>(context, "tls").await? {

@@ -21,8 +21,8 @@ use super::{Failure, own, print, screen};
 use lastbyte::explain::{Explanation, OwnChain, Unknown, explain, explain_own, wire, wire_of_own};
 use lastbyte::lab::{self, Ending, Engine, Shortcuts};
 use lastbyte::plan::{
-    self, Amounts, Arithmetic, Measured, NOTICEABLE, Plan, Setting, Tale, Usual, usual_path,
-    usual_population,
+    self, Amounts, Arithmetic, Measured, NOTICEABLE, Plan, Setting, Tale, Transports, Unmixed,
+    Usual, usual_path, usual_population,
 };
 use lastbyte::report::planned::{self, Origin, Planned};
 use lastbyte::results::{Environment, Exchange, Facts, Metric, Need, Percentile};
@@ -59,6 +59,9 @@ pub(super) struct Command {
     /// Users by network or by RTT, each with its share: fibre=56,cable=14,lte=30 or 30ms=80%,80ms=15%,200ms=5%
     #[arg(long, value_name = "NAME=SHARE,...", value_parser = users::Mix::from_str, help_heading = USERS)]
     users: Option<users::Mix>,
+    /// The share of connections over QUIC, rather than the profile's: who waits over TCP, over QUIC, and of all together
+    #[arg(long, value_name = "SHARE", help_heading = USERS)]
+    quic_share: Option<Probability>,
     /// Connections of one user
     #[arg(long, value_name = "N", help_heading = USERS)]
     connections_per_user: Option<NonZero<u32>>,
@@ -133,11 +136,24 @@ impl Command {
         let on_wire = |arm: &Arm| sizes.wire(arm);
         let arithmetic = Arithmetic::first(&plan, self.connections, &on_wire);
         let sources = [self.sources(), supposed].concat();
-        let warnings = self.warnings(&plan);
+        let mut warnings = self.warnings(&plan);
+        let transports = self.transports(|share| {
+            let told = (metric, &percentiles[..], seed);
+            let arithmetic = arithmetic.as_ref().map_err(Clone::clone)?;
+            Transports::new(&plan, share, arithmetic, &on_wire, told)
+        })?;
+        let transports = transports.and_then(|answer| match answer {
+            Ok(transports) => Some(transports),
+            Err(warning) => {
+                warnings.push(warning);
+                None
+            }
+        });
         let command = arguments::command(arguments);
         let planned = |tale, origin| Planned {
             plan: &plan,
             tale,
+            transports: transports.as_ref(),
             percentiles: &percentiles,
             usual: &usual,
             sources: &sources,
@@ -247,6 +263,32 @@ impl Command {
                 .and_then(|failure| failure.message().map(str::to_owned))
         });
         Ok(plan)
+    }
+
+    /// What the share of connections over QUIC comes to, if there is one: an error of one that was asked for, and a warning where
+    /// the profile has it.
+    fn transports(
+        &self,
+        of: impl Fn(Probability) -> Result<Transports, Unmixed>,
+    ) -> Result<Option<Result<Transports, String>>, Failure> {
+        if let Some(share) = self.quic_share.filter(|share| *share != Probability::ZERO) {
+            let asked = |problem| Failure::usage(format!("--quic-share {share}: {problem}"));
+            return of(share)
+                .map(|transports| Some(Ok(transports)))
+                .map_err(asked);
+        }
+        let profile = match self.quic_share {
+            None => self.profile.as_deref(),
+            Some(_) => None,
+        };
+        let share = profile.map(Population::quic_share).transpose();
+        let share = share.map_err(Failure::usage)?.flatten();
+        let share = share.filter(|share| *share != Probability::ZERO);
+        Ok(share.map(|share| {
+            of(share).map_err(|problem| {
+                format!("the profile's share over QUIC, {share}, is left out: {problem}")
+            })
+        }))
     }
 
     /// The file that is written, which must not be one that was read.

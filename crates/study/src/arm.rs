@@ -238,6 +238,20 @@ impl Arm {
         self.transport == TransportName::Quic && self.has_foreign_ends()
     }
 
+    /// The same over another transport, under the same name.
+    ///
+    /// # Errors
+    ///
+    /// What of it that transport does not have.
+    pub fn over(&self, transport: TransportName) -> Result<Arm, ArmProblem> {
+        let arm = Arm {
+            transport,
+            ..self.clone()
+        };
+        arm.check()?;
+        Ok(arm)
+    }
+
     /// Whether all of it can be had over QUIC.
     fn check_quic(&self) -> Result<(), ArmProblem> {
         const OF_TCP: &str = "it is of records in a stream, and QUIC has neither: leave it out";

@@ -22,7 +22,7 @@ pub(super) use self::distribution::number;
 pub use self::distribution::{Distribution, Shape, Weighted};
 pub use self::joint::Joint;
 pub use self::session::{ByClass, Sessions, Shares};
-use super::{Arm, Cell, Delivery, NamedFile, Parameter, StudyFolder};
+use super::{Arm, Cell, Delivery, NamedFile, Parameter, StudyFolder, TransportName};
 
 /// What the surroundings of connections are drawn from.
 #[derive(Clone, Debug)]
@@ -253,6 +253,24 @@ impl Population {
             }
             true => Resumption::Ticket,
         }
+    }
+
+    /// What carries each of the first `connections`, if this share of them is over QUIC: as many as are nearest to that, at
+    /// random, and independent of all else that they draw.
+    pub fn transports(&self, quic_share: Probability, connections: u32) -> Vec<TransportName> {
+        let mut order: Vec<u32> = (0..connections).collect();
+        order.sort_by(|one, other| {
+            let [one, other] = [one, other].map(|index| self.place("transport", *index));
+            one.total_cmp(&other)
+        });
+        let over_quic = (quic_share.fraction() * f64::from(connections)).round() as usize;
+        let mut transports = vec![TransportName::Tcp; connections as usize];
+        for index in order.into_iter().take(over_quic) {
+            if let Some(transport) = transports.get_mut(index as usize) {
+                *transport = TransportName::Quic;
+            }
+        }
+        transports
     }
 
     /// From 0 to 1, without 1: where a connection or a user stands in what `name` is drawn from.

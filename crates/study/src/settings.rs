@@ -36,6 +36,15 @@ pub enum TransportName {
 named!(TransportName, "transport", { Tcp => "tcp", Quic => "quic" });
 
 impl TransportName {
+    /// As standards write it: `TCP`, `QUIC`.
+    #[must_use]
+    pub fn protocol(self) -> &'static str {
+        match self {
+            TransportName::Tcp => "TCP",
+            TransportName::Quic => "QUIC",
+        }
+    }
+
     /// What it sends at once: `segment`, `datagram`.
     #[must_use]
     pub fn packet(self) -> &'static str {

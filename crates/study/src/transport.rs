@@ -8,7 +8,7 @@ use crate::{Arm, Cell, Metric, Parameter, QuicIn, StudyFolder, TransportName};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error(
     "{parameter} is of {} alone, and no arm has transport={transport}: {}, or leave {parameter} out",
-    word(*transport),
+    transport.protocol(),
     hint(*transport)
 )]
 pub struct NobodyHas {
@@ -16,13 +16,6 @@ pub struct NobodyHas {
     pub parameter: &'static str,
     /// What an arm would need.
     pub transport: TransportName,
-}
-
-fn word(transport: TransportName) -> &'static str {
-    match transport {
-        TransportName::Tcp => "TCP",
-        TransportName::Quic => "QUIC",
-    }
 }
 
 fn hint(transport: TransportName) -> &'static str {

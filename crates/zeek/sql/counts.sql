@@ -22,6 +22,12 @@ SELECT count(handshake) AS "rows",
 FROM connections
 WHERE quic;
 
+-- over_quic
+SELECT count(*) AS handshakes,
+       count(*) FILTER (WHERE quic) AS quic
+FROM connections
+WHERE handshake IS NOT NULL AND version NOT LIKE 'DTLS%';
+
 -- classes
 SELECT class, quic,
        count(*) AS handshakes,

@@ -5,6 +5,7 @@ use std::num::NonZeroI64;
 
 use crate::cdn::Class;
 use crate::handshake::Handshake;
+use crate::share::Share;
 use crate::time::{Micros, rfc3339};
 
 /// Fewer connections than these say nothing of a population: of 300, the interval of a share is up
@@ -102,7 +103,12 @@ impl Joint {
     }
 
     /// The profile, as TOML. `remark` is a sentence that has to be known of it.
-    pub(crate) fn to_toml(&self, remark: Option<&str>) -> Result<String, NoProfile> {
+    /// `over_quic` is of all connections, as those over QUIC are in no row.
+    pub(crate) fn to_toml(
+        &self,
+        remark: Option<&str>,
+        over_quic: Share,
+    ) -> Result<String, NoProfile> {
         let measured: u64 = (1..RTTS).map(|rtt| self.of_rtt(rtt)).sum();
         let with_rtt = measured >= FEWEST;
         let mut rows = Vec::new();
@@ -118,7 +124,7 @@ impl Joint {
         }
         let mut out = String::new();
         // To a String, nothing fails.
-        let _ = self.write(&mut out, &rows, connections, with_rtt, remark);
+        let _ = self.write(&mut out, &rows, connections, with_rtt, remark, over_quic);
         Ok(out)
     }
 
@@ -129,6 +135,7 @@ impl Joint {
         connections: u64,
         with_rtt: bool,
         remark: Option<&str>,
+        over_quic: Share,
     ) -> fmt::Result {
         writeln!(
             out,
@@ -141,6 +148,9 @@ impl Joint {
             writeln!(out, "# Warning: {warning}")?;
         }
         writeln!(out, "[profile]\nconnections = {connections}")?;
+        if let Some(share) = over_quic.value() {
+            writeln!(out, "quic_share = \"{}\"", percentage(share))?;
+        }
         if let Some([from, to]) = self.period() {
             writeln!(out, "from = \"{from}\"\nto = \"{to}\"")?;
         }
@@ -233,6 +243,11 @@ fn milliseconds(micros: f64) -> String {
     }
 }
 
+/// To a hundredth of a percent, which is more than an interval is narrow.
+fn percentage(share: f64) -> String {
+    format!("{:.2}%", 100.0 * share)
+}
+
 fn kinds() -> impl Iterator<Item = (Class, Handshake)> {
     let of_class = |class| Handshake::ALL.map(|handshake| (class, handshake));
     Class::ALL.into_iter().flat_map(of_class)
@@ -288,10 +303,12 @@ mod tests {
         NonZeroI64::new(seconds * 1_000_000)
     }
 
+    const OVER_QUIC: Share = Share { part: 1, of: 3 };
+
     #[test]
     fn what_is_written() {
         let mut joint = Joint::default();
-        assert_eq!(joint.to_toml(None), Err(NoProfile));
+        assert_eq!(joint.to_toml(None, Share::default()), Err(NoProfile));
         for (bytes, count) in [(0, 1), (1000, 40), (1024, 20), (1030, 30)] {
             for second in 0..count {
                 joint.add(
@@ -304,13 +321,14 @@ mod tests {
             }
         }
         joint.add(Class::Other, Handshake::Full, u64::MAX, Some(20_000), None);
-        let toml = joint.to_toml(Some("A remark.")).unwrap();
+        let toml = joint.to_toml(Some("A remark."), OVER_QUIC).unwrap();
         assert!(
             toml.contains("\n# A remark.\n# Warning: 92 connections are too few"),
             "{toml}"
         );
         let document: toml::Table = toml.parse().unwrap();
         assert_eq!(document["profile"]["connections"].as_integer(), Some(92));
+        assert_eq!(document["profile"]["quic_share"].as_str(), Some("33.33%"));
         assert_eq!(
             document["profile"]["from"].as_str(),
             Some("2018-10-31T16:00:00Z")
@@ -346,7 +364,7 @@ mod tests {
             joint.add(Class::Cdn, Handshake::Full, 5000, Some(100_000), None);
             joint.add(Class::Cdn, Handshake::Full, 5000, None, None);
         }
-        let toml = joint.to_toml(None).unwrap();
+        let toml = joint.to_toml(None, OVER_QUIC).unwrap();
         assert!(toml.contains("connections = 600\n"), "{toml}");
         assert!(toml.contains("rtt = [\"10.0ms\", \"100ms\"]\n"), "{toml}");
         assert!(

@@ -6,6 +6,7 @@ mod text;
 pub use json::{SCHEMA, json};
 pub use text::text;
 
+use crate::share::Share;
 use crate::survey::Survey;
 
 /// Resumed shares of servers with enough handshakes, from the least.
@@ -38,17 +39,31 @@ impl ByServer {
     }
 }
 
+/// A server by name.
+struct Named<'a> {
+    name: &'a str,
+    /// Its handshakes, and of these the resumed ones.
+    resumed: Share,
+    /// Its handshakes, and of these the ones over QUIC.
+    over_quic: Share,
+}
+
 /// The servers with most handshakes, for those who ask for names.
-fn largest(survey: &Survey, count: usize) -> Vec<(&str, crate::share::Share)> {
+fn largest(survey: &Survey, count: usize) -> Vec<Named<'_>> {
     let named = survey.servers.entries().iter().filter_map(|entry| {
-        let share = crate::share::Share {
-            part: entry.resumed,
+        let of = |part| Share {
+            part,
             of: entry.handshakes,
         };
-        Some((entry.name.as_deref()?, share)).filter(|(_, share)| share.of > 0)
+        let named = Named {
+            name: entry.name.as_deref()?,
+            resumed: of(entry.resumed),
+            over_quic: of(entry.over_quic),
+        };
+        (entry.handshakes > 0).then_some(named)
     });
     let mut named: Vec<_> = named.collect();
-    named.sort_by(|a, b| b.1.of.cmp(&a.1.of).then(a.0.cmp(b.0)));
+    named.sort_by(|a, b| b.resumed.of.cmp(&a.resumed.of).then(a.name.cmp(b.name)));
     named.truncate(count);
     named
 }

@@ -6,7 +6,9 @@ use std::hash::{BuildHasherDefault, Hasher};
 use lastbyte_link::visible;
 
 use crate::cdn::CdnList;
+use crate::handshake::Handshake;
 use crate::row::digest;
+use crate::tally::Carrier;
 use crate::tsv::unescape;
 
 /// Servers that are distinguished. Those that come later are counted together.
@@ -46,6 +48,7 @@ pub(crate) struct Entry {
     pub(crate) by_name: bool,
     pub(crate) handshakes: u64,
     pub(crate) resumed: u64,
+    pub(crate) over_quic: u64,
 }
 
 impl Servers {
@@ -94,10 +97,11 @@ impl Servers {
         self.servers.get(server.0 as usize)
     }
 
-    pub(crate) fn count(&mut self, server: Server, resumed: bool) {
+    pub(crate) fn count(&mut self, server: Server, carrier: Carrier, handshake: Handshake) {
         if let Some(entry) = self.servers.get_mut(server.0 as usize) {
             entry.handshakes += 1;
-            entry.resumed += u64::from(resumed);
+            entry.resumed += u64::from(handshake == Handshake::Resumed);
+            entry.over_quic += u64::from(carrier == Carrier::Quic);
         }
     }
 

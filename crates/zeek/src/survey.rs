@@ -349,7 +349,8 @@ impl Survey {
     /// When not one connection can be used.
     pub fn profile(&self) -> Result<String, crate::profile::NoProfile> {
         let expired = self.expired_warning();
-        self.tally.joint.to_toml(expired.as_deref())
+        let over_quic = self.tally.all_over_quic();
+        self.tally.joint.to_toml(expired.as_deref(), over_quic)
     }
 
     /// What has to be known of the numbers.

@@ -131,7 +131,7 @@ impl Tally {
         }
         if let Some(handshake) = verdict.handshake {
             self.handshake(connection, ssl, verdict, handshake);
-            servers.count(ssl.server, handshake == Handshake::Resumed);
+            servers.count(ssl.server, verdict.carrier, handshake);
         }
     }
 
@@ -210,6 +210,25 @@ impl Tally {
             Carrier::Dtls => Share::default(),
             carrier => self.classes[class as usize][place(carrier)],
         }
+    }
+
+    /// Handshakes of a class that ended well, and of these the ones over QUIC.
+    pub fn over_quic(&self, class: Class) -> Share {
+        let [tcp, quic] =
+            [Carrier::Tls, Carrier::Quic].map(|carrier| self.of_class(class, carrier));
+        Share {
+            part: quic.of,
+            of: tcp.of + quic.of,
+        }
+    }
+
+    /// The same of all.
+    pub fn all_over_quic(&self) -> Share {
+        let classes = Class::ALL.into_iter().map(|class| self.over_quic(class));
+        classes.fold(Share::default(), |all, class| Share {
+            part: all.part + class.part,
+            of: all.of + class.of,
+        })
     }
 
     /// What usable connections of a class carried. `resumed` says after which kind of handshake.

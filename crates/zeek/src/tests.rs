@@ -570,6 +570,9 @@ fn quic_is_apart() {
     assert_eq!(document["quic"]["rows"], 3, "{document}");
     assert_eq!(document["quic"]["resumed"], 2);
     assert_eq!(document["quic"]["told_by_history"], 1);
+    // None over TCP ended well.
+    assert_eq!(document["over_quic"]["handshakes"], 3);
+    assert_eq!(document["over_quic"]["quic"], 3);
     assert_eq!(document["tls"]["TLSv13"]["rows"], 1);
     assert_eq!(document["tls"]["TLSv13"]["established"], 0);
     assert_eq!(document["tls"]["DTLSv12"]["resumed"], 1);
@@ -578,6 +581,51 @@ fn quic_is_apart() {
         document["bytes_per_connection"]["other"]["full"]["connections"],
         0
     );
+}
+
+/// What failed, and DTLS, is in no share of connections over QUIC.
+#[test]
+fn the_share_over_quic() {
+    let quic = |uid: &str| ssl(0, uid, "TLSv13", "F", "F").replace("CsiI", "Cs");
+    let udp = |uid: &str| conn(0, uid, 30_000).replace(" tcp ssl ", " udp quic,ssl ");
+    let rows = [
+        quic("C1"),
+        ssl(0, "C2", "TLSv13", "T", "T"),
+        ssl(0, "C3", "TLSv12", "F", "T"),
+        ssl(0, "C4", "TLSv13", "F", "T"),
+        ssl(0, "C5", "TLSv13", "F", "F"),
+        ssl(0, "C6", "DTLSv12", "F", "T"),
+        quic("C7").replace("Cs", "C"),
+    ];
+    let conns = [
+        udp("C1"),
+        conn(0, "C2", 4000),
+        conn(0, "C3", 4000),
+        conn(0, "C4", 4000),
+        conn(0, "C5", 4000),
+        udp("C6").replace("quic,", ""),
+        udp("C7"),
+    ];
+    let survey = survey_text(&[log(SSL, &rows), log(CONN, &conns)].concat());
+    let document = document(&survey);
+    for over_quic in [
+        &document["over_quic"],
+        &document["classes"]["other"]["over_quic"],
+    ] {
+        assert_eq!(over_quic["handshakes"], 4, "{document}");
+        assert_eq!(over_quic["quic"], 1);
+        assert_eq!(over_quic["share"], 0.25);
+    }
+    assert_eq!(
+        document["classes"]["cdn"]["over_quic"]["share"],
+        Value::Null
+    );
+    let text = crate::text(&survey, 0);
+    let (_, below) = text.split_once("Over QUIC").unwrap();
+    let all = below.lines().nth(1).unwrap();
+    assert!(all.contains("all") && all.contains("25.0 %"), "{text}");
+    let profile = survey.profile().unwrap();
+    assert!(profile.contains("\nquic_share = \"25.00%\"\n"), "{profile}");
 }
 
 #[test]

@@ -393,3 +393,88 @@ fn without_a_kernel_a_plan_is_arithmetic() {
         );
     }
 }
+
+/// The share of connections over QUIC goes from logs through the profile into the plan, and an option goes before it.
+#[test]
+fn from_ones_own_logs_to_both_transports() {
+    let folder = TempDir::new().unwrap();
+    logs(&folder, 900);
+    // A quarter is over QUIC, of which Zeek sees hellos alone.
+    let (mut ssl, mut conn) = ["ssl.log", "conn.log"]
+        .map(|name| fs::read_to_string(at(&folder, name)).unwrap())
+        .into();
+    for at in 0..300 {
+        let time = 1_790_000_000 + at;
+        ssl += &format!("{time}.0\tQ{at}\tTLSv13\ta.example\tF\tF\tCs\n");
+        conn += &format!("{time}.0\tQ{at}\tudp\tquic,ssl\t0.5\t600\t9000\tSF\t0\n");
+    }
+    fs::write(at(&folder, "ssl.log"), ssl).unwrap();
+    fs::write(at(&folder, "conn.log"), conn).unwrap();
+    let zeek = ["zeek", "ssl.log", "conn.log", "-o", "profile.toml"];
+    let ended = lastbyte(&folder, &zeek);
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    assert!(ended.stdout.contains("Over QUIC"), "{}", ended.stdout);
+    // Without a kernel, so that nothing is measured.
+    let ask = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_lastbyte"));
+        let users = ["plan", "--profile", "profile.toml", "-n", "400"];
+        command
+            .args(users)
+            .args(arguments)
+            .current_dir(folder.path());
+        run(command.env("XDG_CACHE_HOME", folder.path()))
+    };
+    let transports = |arguments: &[&str]| {
+        let ended = ask(&[&["ml-dsa-44", "--format", "json"], arguments].concat());
+        let document = document(&ended);
+        (
+            document["transports"].clone(),
+            document["warnings"].to_string(),
+        )
+    };
+    let (of_profile, _) = transports(&[]);
+    assert_eq!(of_profile["quic_share"], 0.25);
+    assert_eq!(of_profile["tcp"]["connections"], 300);
+    assert_eq!(of_profile["quic"]["connections"], 100);
+    let (of_option, _) = transports(&["--quic-share", "40%"]);
+    assert_eq!(of_option["quic"]["connections"], 160);
+    assert!(transports(&["--quic-share", "0%"]).0.is_null());
+    // What was not asked for is no error.
+    let (none, warnings) = transports(&["--metric", "ttlb"]);
+    assert!(none.is_null());
+    assert!(
+        warnings.contains("the profile's share over QUIC, 25%, is left out"),
+        "{warnings}"
+    );
+
+    for (arguments, problem) in [
+        (&["ml-dsa-44", "--quic-share", "40"][..], "40%"),
+        (
+            &["ml-dsa-44", "--quic-share", "40%", "--metric", "ttlb"],
+            "--quic-share 40%: arithmetic has no last byte",
+        ),
+        (
+            &[
+                "X25519MLKEM768/ml-dsa-44/transport=quic",
+                "--quic-share",
+                "40%",
+            ],
+            "is over QUIC already",
+        ),
+    ] {
+        let ended = ask(arguments);
+        assert_eq!(ended.code, Some(2), "{arguments:?} {}", ended.stderr);
+        assert!(ended.stderr.contains(problem), "{}", ended.stderr);
+        assert!(ended.stdout.is_empty(), "{}", ended.stdout);
+    }
+    let profile = fs::read_to_string(at(&folder, "profile.toml")).unwrap();
+    fs::write(
+        at(&folder, "profile.toml"),
+        profile.replace("25.00%", "125%"),
+    )
+    .unwrap();
+    let ended = ask(&["ml-dsa-44"]);
+    assert_eq!(ended.code, Some(2), "{}", ended.stdout);
+    let problem = "profile.toml:4: probability \"125%\" is above 100%";
+    assert!(ended.stderr.contains(problem), "{}", ended.stderr);
+}

@@ -115,6 +115,15 @@ fn awk_counts_the_same() {
         ),
         quic
     );
+    let over_quic = awk(
+        "/^#/ { next } $9 == \"Cs\" { q++ } $9 == \"Cs\" || $8 == \"T\" { n++ } END { print n, q }",
+        &ssl,
+    );
+    let counts = &document["over_quic"];
+    assert_eq!(
+        format!("{} {}", counts["handshakes"], counts["quic"]),
+        over_quic
+    );
 }
 
 #[test]
@@ -151,6 +160,7 @@ fn however_the_files_come() {
         "joined",
         "tls",
         "quic",
+        "over_quic",
         "classes",
         "bytes_per_connection",
     ] {

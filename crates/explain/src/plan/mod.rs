@@ -7,6 +7,7 @@ mod lever;
 mod tale;
 #[cfg(test)]
 mod tests;
+mod transports;
 mod usual;
 
 use std::sync::Arc;
@@ -15,6 +16,7 @@ pub use self::arithmetic::{Arithmetic, Calculated, OnWire, calculated};
 pub use self::because::{Because, Cause};
 pub use self::lever::{About, Amounts, Lever, Unpulled};
 pub use self::tale::{Gain, NOTICEABLE, Tale};
+pub use self::transports::{Transports, Unmixed};
 pub use self::usual::{USUAL, Usual, path as usual_path, population as usual_population};
 use lastbyte_results::{Row, Sample};
 use lastbyte_study::{Arm, Cell, Population};

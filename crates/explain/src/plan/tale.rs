@@ -198,7 +198,7 @@ fn gained(gain: &Gain) -> f64 {
     gain.mean().map_or(f64::NEG_INFINITY, |mean| mean.value)
 }
 
-fn side(measured: &Measured) -> ComparedSide<'_> {
+pub(super) fn side(measured: &Measured) -> ComparedSide<'_> {
     ComparedSide {
         cell: &measured.setting.cell,
         rows: &measured.rows,

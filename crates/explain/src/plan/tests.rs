@@ -9,7 +9,7 @@ use lastbyte_sizes::Resumption;
 use super::*;
 use lastbyte_results::reduce::{Reduction, Subject};
 use lastbyte_results::{Metric, Percentile, fixtures};
-use lastbyte_study::Parameter;
+use lastbyte_study::{Parameter, TransportName};
 
 fn arm(text: &str) -> Arm {
     text.parse().unwrap()
@@ -224,4 +224,93 @@ fn what_the_user_says_is_not_taken_for_granted() {
     );
     let error = usual_population("rtt = \"5\"\n", Path::new("/nowhere")).unwrap_err();
     assert!(!error.to_string().contains('\n'), "{error}");
+}
+
+/// Half of all have 100 ms, the others 10 ms; nobody resumes.
+const HALF: &str = "joint = { class = [\"far\", \"near\"], rtt = [\"100ms\", \"10ms\"], weight = [1, 1] }\nrate = \"1gbit\"\n\
+     loss = \"0%\"\nresumes = \"0%\"\ndata = \"20KiB\"\n";
+
+fn mixed(
+    plan: &Plan,
+    share: &str,
+    connections: u32,
+    metric: Metric,
+) -> Result<Transports, Unmixed> {
+    let on_wire = |arm: &Arm| crate::wire(arm);
+    let arithmetic = Arithmetic::first(plan, connections, &on_wire).unwrap();
+    let told = (metric, &[Percentile::MEDIAN][..], Seed(1));
+    Transports::new(plan, share.parse().unwrap(), &arithmetic, &on_wire, told)
+}
+
+/// ML-DSA-44 is a round trip over QUIC and nothing over TCP: those that wait are those who are far, over QUIC.
+#[test]
+fn all_together_are_those_over_tcp_and_those_over_quic() {
+    let plan = plan_of(
+        "X25519MLKEM768/ecdsa-p256",
+        "X25519MLKEM768/ml-dsa-44",
+        HALF,
+    );
+    let waits = |waiting: &lastbyte_results::Waiting| {
+        let mut slower = waiting.slower.iter();
+        let slower = slower.find(|slower| slower.step == NOTICEABLE).unwrap();
+        (slower.connections.value * f64::from(waiting.connections)).round() as u32
+    };
+    let transports = mixed(&plan, "40%", 400, Metric::Ttfb).unwrap();
+    let [(TransportName::Tcp, tcp), (TransportName::Quic, quic)] = &transports.of_each[..] else {
+        panic!("{transports:?}")
+    };
+    assert_eq!(
+        [&transports.all, tcp, quic].map(|waiting| waiting.connections),
+        [400, 240, 160]
+    );
+    assert_eq!(waits(tcp), 0);
+    // Of those who draw 100 ms, about half.
+    let (far, _) = (waits(quic), assert_eq!(waits(&transports.all), waits(quic)));
+    assert!((60..=100).contains(&far), "{far}");
+    let mean = |waiting: &lastbyte_results::Waiting| waiting.mean.unwrap().value;
+    let sum = 0.6 * mean(tcp) + 0.4 * mean(quic);
+    assert!((mean(&transports.all) - sum).abs() < 1e-9, "{sum}");
+
+    // All of them over one.
+    let all = mixed(&plan, "100%", 400, Metric::Ttfb).unwrap();
+    assert_eq!(all.of_each.len(), 1);
+    assert_eq!(waits(&all.all), waits(&all.of_each[0].1));
+}
+
+#[test]
+fn what_can_not_be_over_both() {
+    let today = "X25519MLKEM768/ecdsa-p256";
+    let error = |planned: &str, share: &str, metric| {
+        let plan = plan_of(today, planned, HALF);
+        mixed(&plan, share, 40, metric).unwrap_err().to_string()
+    };
+    for (planned, share, metric, expected) in [
+        (
+            "X25519MLKEM768/ml-dsa-44",
+            "1%",
+            Metric::Ttfb,
+            "1% of 40 connections are none over QUIC",
+        ),
+        (
+            "X25519MLKEM768/ml-dsa-44",
+            "40%",
+            Metric::Ttlb,
+            "no last byte",
+        ),
+        (
+            "X25519MLKEM768/ml-dsa-44/transport=quic",
+            "40%",
+            Metric::Ttfb,
+            "is over QUIC already",
+        ),
+        (
+            "X25519MLKEM768/ml-dsa-44/record_size=1400",
+            "40%",
+            Metric::Ttfb,
+            "can't be had over QUIC",
+        ),
+    ] {
+        let error = error(planned, share, metric);
+        assert!(error.contains(expected), "{error}");
+    }
 }

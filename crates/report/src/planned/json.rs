@@ -25,6 +25,9 @@ struct Document<'a> {
     connections: u32,
     initcwnd: u32,
     waiting: Vec<WaitingDocument<'a>>,
+    /// Absent where no share is over QUIC.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    transports: Option<TransportsDocument<'a>>,
     because: Vec<CauseDocument<'a>>,
     supposed: Vec<SupposedDocument<'a>>,
     levers: Vec<GainDocument<'a>>,
@@ -48,6 +51,14 @@ struct CauseDocument<'a> {
     connections: u32,
     resumed: u32,
     waiting: BTreeMap<&'static str, u32>,
+}
+
+#[derive(Serialize)]
+struct TransportsDocument<'a> {
+    quic_share: f64,
+    all: WaitingDocument<'a>,
+    #[serde(flatten)]
+    of_each: BTreeMap<&'static str, WaitingDocument<'a>>,
 }
 
 #[derive(Serialize)]
@@ -96,6 +107,13 @@ pub fn json(planned: &Planned<'_>) -> String {
         connections: tale.connections,
         initcwnd: planned.plan.today.cell.initcwnd,
         waiting: tale.planned.iter().map(waiting_document).collect(),
+        transports: planned.transports.map(|transports| TransportsDocument {
+            quic_share: transports.quic_share.fraction(),
+            all: waiting_document(&transports.all),
+            of_each: (transports.of_each.iter())
+                .map(|(transport, waiting)| (transport.name(), waiting_document(waiting)))
+                .collect(),
+        }),
         because: (tale.causes.iter())
             .map(|cause| CauseDocument {
                 class: cause.class.as_deref(),

@@ -10,13 +10,14 @@ pub use self::json::{SCHEMA, json};
 pub use self::page::page;
 pub use self::text::{first, text};
 
-use lastbyte_link::counted;
+use lastbyte_link::{Probability, counted};
 
 use lastbyte_explain::Explanation;
-use lastbyte_explain::plan::{About, Because, Gain, Lever, Plan, Tale, Usual};
+use lastbyte_explain::plan::{About, Because, Gain, Lever, Plan, Tale, Transports, Usual};
 use lastbyte_flights::quic::Hold;
 use lastbyte_results::number::{self, difference_digits, interval};
 use lastbyte_results::{Environment, Estimate, Percentile, Slower, Step, Waiting};
+use lastbyte_study::TransportName;
 
 use super::assumed::{capital, conditions};
 use super::text::{UNCERTAIN, metric};
@@ -30,6 +31,8 @@ pub struct Planned<'a> {
     pub plan: &'a Plan,
     /// What it tells.
     pub tale: &'a Tale,
+    /// What it comes to where some connections are over QUIC, if that is asked.
+    pub transports: Option<&'a Transports>,
     /// The percentiles of differences that are told.
     pub percentiles: &'a [Percentile],
     /// What was taken for granted.
@@ -75,6 +78,46 @@ impl Planned<'_> {
             &rows,
             self.percentiles,
         )
+    }
+
+    /// How long those over TCP wait, those over QUIC, and all together.
+    fn waits_by_transport(&self) -> Vec<Waits> {
+        let Some(transports) = self.transports else {
+            return Vec::new();
+        };
+        let each = transports.of_each.iter();
+        let each = each.map(|(transport, waiting)| (over(*transport), waiting.clone()));
+        let rows: Vec<_> = [("together".to_owned(), transports.all.clone())]
+            .into_iter()
+            .chain(each)
+            .collect();
+        let mut tables = both(
+            self.tale.metric,
+            None,
+            &self.plan.today.name,
+            &rows,
+            self.percentiles,
+        );
+        for table in &mut tables {
+            table.title = format!("by transport, by arithmetic: {}", table.title);
+        }
+        tables
+    }
+
+    /// Who waits over which transport, in a sentence.
+    fn by_transport(&self) -> Option<String> {
+        let transports = self.transports?;
+        let waiting =
+            |waiting: &Waiting| share_alone(slower(waiting, NOTICEABLE).connections.value);
+        let each = transports.of_each.iter();
+        let each = each.map(|(transport, of)| format!("{} {}", over(*transport), waiting(of)));
+        let each: Vec<String> = each.collect();
+        Some(format!(
+            "All of this is over TCP. With {} of connections over QUIC, by arithmetic, {} of all wait more than {NOTICEABLE} longer ({}).",
+            spaced(transports.quic_share),
+            waiting(&transports.all),
+            each.join(", "),
+        ))
     }
 
     /// Who waits, in a sentence, with how many are asked for a chain at all.
@@ -159,6 +202,7 @@ impl Planned<'_> {
             }
         });
         sentences.push(self.remedy(all.mean, slower.connections.value));
+        sentences.extend(self.by_transport());
         sentences
     }
 
@@ -364,6 +408,16 @@ fn because_of(because: Because) -> &'static str {
         Because::Loss => "for packets that were lost",
         Because::Sending => "for a link that takes so long to carry the bytes",
     }
+}
+
+/// `over QUIC`.
+fn over(transport: TransportName) -> String {
+    format!("over {}", transport.protocol())
+}
+
+/// `40 %`.
+fn spaced(share: Probability) -> String {
+    share.to_string().replace('%', " %")
 }
 
 /// `39.0 %`, of what is arithmetic.

@@ -44,6 +44,12 @@ pub fn page(planned: &Planned<'_>) -> String {
                 summary { "By how much" }
                 (tables(&planned.waits()))
             }
+            @if planned.transports.is_some() {
+                details open {
+                    summary { "Over TCP and over QUIC" }
+                    (tables(&planned.waits_by_transport()))
+                }
+            }
         }
         section {
             h2 { "What would win it back" }

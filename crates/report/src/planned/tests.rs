@@ -10,10 +10,12 @@ use super::*;
 use crate::Screen;
 use crate::tests::environment;
 use crate::tests::errors;
-use lastbyte_explain::plan::{Amounts, Arithmetic, Measured, Setting, usual_population};
+use lastbyte_explain::plan::{
+    Amounts, Arithmetic, Measured, Setting, Transports, usual_population,
+};
 use lastbyte_explain::wire;
 use lastbyte_results::{Metric, fixtures};
-use lastbyte_study::Cell;
+use lastbyte_study::{Arm, Cell};
 
 /// A made-up plan, told.
 fn told(tell: impl Fn(&Planned<'_>) -> String) -> String {
@@ -63,6 +65,7 @@ fn told(tell: impl Fn(&Planned<'_>) -> String) -> String {
     tell(&Planned {
         plan: &plan,
         tale: &tale,
+        transports: None,
         percentiles: &percentiles,
         usual: &usual,
         sources: &["the profile profile.toml".to_owned()],
@@ -194,6 +197,7 @@ fn a_flight_more_is_why_they_wait() {
     let planned = Planned {
         plan: &plan,
         tale: &tale,
+        transports: None,
         percentiles: &[Percentile::MEDIAN],
         usual: &[],
         sources: &[],
@@ -258,4 +262,42 @@ fn a_page_that_needs_nothing_else() {
     let (head, rest) = page.split_once("<style>").unwrap();
     let (_, body) = rest.split_once("</style>").unwrap();
     insta::assert_snapshot!(format!("{head}{body}"));
+}
+
+/// The same plan, of which 40 % are over QUIC.
+#[test]
+fn by_transport() {
+    let (plan, tale) = calculated("X25519MLKEM768/ml-dsa-44", HALF);
+    let on_wire = |arm: &Arm| wire(arm);
+    let arithmetic = Arithmetic::first(&plan, 400, &on_wire).unwrap();
+    let told = (Metric::Ttfb, &[Percentile::MEDIAN][..], Seed(1));
+    let share = "40%".parse().unwrap();
+    let transports = Transports::new(&plan, share, &arithmetic, &on_wire, told).unwrap();
+    let planned = Planned {
+        plan: &plan,
+        tale: &tale,
+        transports: Some(&transports),
+        percentiles: &[Percentile::MEDIAN],
+        usual: &[],
+        sources: &[],
+        warnings: &[],
+        explained: None,
+        origin: Origin::Arithmetic("there is no kernel"),
+        command: "lastbyte plan ml-dsa-44 --quic-share 40%",
+    };
+    let document = json(&planned);
+    assert_eq!(errors(&document, SCHEMA), [""; 0]);
+    let document: serde_json::Value = serde_json::from_str(&document).unwrap();
+    assert_eq!(document["transports"]["quic_share"], 0.4);
+    assert_eq!(document["transports"]["quic"]["connections"], 160);
+    assert!(super::page(&planned).contains("Over TCP and over QUIC"));
+    let text = super::text(&planned, None, Screen::PLAIN);
+    let (_, below) = text.split_once("\nby transport").unwrap();
+    let (tables, _) = below.split_once("\nwhat would win it back").unwrap();
+    assert!(
+        tables.lines().all(|line| line.chars().count() <= 100),
+        "{tables}"
+    );
+    let sentence = planned.answer().pop().unwrap();
+    insta::assert_snapshot!(format!("{sentence}\n\nby transport{tables}"));
 }

@@ -47,7 +47,10 @@ pub fn text(planned: &Planned<'_>, printed: Option<&Planned<'_>>, screen: Screen
         title,
         titles,
         rows,
-    } in planned.waits()
+    } in planned
+        .waits()
+        .into_iter()
+        .chain(planned.waits_by_transport())
     {
         let mut lines = vec![Line::Text(Role::Heading, screen.wrap(&title, 2))];
         let titles = titles.into_iter().map(|title| Field::new(Role::Dim, title));

@@ -83,6 +83,29 @@ impl Population {
         read.ok_or_else(|| top.missing("population", HEADER))
     }
 
+    /// The share of connections over QUIC, where a file has one beside its population, as a profile does that `lastbyte zeek` writes.
+    ///
+    /// # Errors
+    ///
+    /// When the file can't be read, or the share is none.
+    pub fn quic_share(path: &Path) -> Result<Option<Probability>, StudyError> {
+        const PROFILE: &str = "profile";
+        let text = super::text(path)?;
+        let source = Source { path, text: &text };
+        let document = source.parse()?;
+        let entries = document.get_ref();
+        let Some(profile) = entries
+            .get(PROFILE)
+            .and_then(|found| found.get_ref().as_table())
+        else {
+            return Ok(None);
+        };
+        // What else is in it is no matter.
+        let known: Vec<&str> = profile.keys().map(|key| &**key.get_ref()).collect();
+        let table = Table::new(source, format!("[{PROFILE}]"), 0..0, profile, &known)?;
+        table.read("quic_share", Field::parse)
+    }
+
     /// Reads what stands in `[population]`, without its header, from a file at `path`, or as if from there.
     ///
     /// # Errors

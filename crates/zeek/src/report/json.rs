@@ -37,6 +37,7 @@ struct Document<'a> {
     unmatched: u64,
     tls: BTreeMap<&'static str, VersionDocument>,
     quic: QuicDocument,
+    over_quic: OverQuicDocument,
     classes: BTreeMap<&'static str, ClassDocument>,
     servers: ServersDocument<'a>,
     bytes_per_connection: BTreeMap<&'static str, BTreeMap<&'static str, Percentiles>>,
@@ -107,6 +108,15 @@ struct QuicDocument {
 struct ClassDocument {
     tls: HandshakesDocument,
     quic: HandshakesDocument,
+    over_quic: OverQuicDocument,
+}
+
+#[derive(Serialize)]
+struct OverQuicDocument {
+    handshakes: u64,
+    quic: u64,
+    share: Option<f64>,
+    interval: Option<[f64; 2]>,
 }
 
 #[derive(Serialize)]
@@ -141,6 +151,7 @@ struct ServerDocument<'a> {
     name: &'a str,
     #[serde(flatten)]
     handshakes: HandshakesDocument,
+    over_quic: OverQuicDocument,
 }
 
 #[derive(Serialize)]
@@ -211,9 +222,11 @@ impl<'a> Document<'a> {
                 without_server_hello: tally.quic.without_server_hello,
                 told_by_history: tally.quic.told_by_history,
             },
+            over_quic: tally.all_over_quic().into(),
             classes: of_classes(|class| ClassDocument {
                 tls: tally.of_class(class, Carrier::Tls).into(),
                 quic: tally.of_class(class, Carrier::Quic).into(),
+                over_quic: tally.over_quic(class).into(),
             }),
             servers: ServersDocument::new(survey, servers),
             bytes_per_connection: of_kinds(|class, kind| &tally.amounts(class, kind).received),
@@ -264,9 +277,10 @@ impl<'a> ServersDocument<'a> {
             share_p50: servers.share(50),
             share_p75: servers.share(75),
             largest: largest
-                .map(|(name, share)| ServerDocument {
-                    name,
-                    handshakes: share.into(),
+                .map(|server| ServerDocument {
+                    name: server.name,
+                    handshakes: server.resumed.into(),
+                    over_quic: server.over_quic.into(),
                 })
                 .collect(),
         }
@@ -288,6 +302,17 @@ impl From<Share> for HandshakesDocument {
         HandshakesDocument {
             handshakes: share.of,
             resumed: share.into(),
+        }
+    }
+}
+
+impl From<Share> for OverQuicDocument {
+    fn from(share: Share) -> Self {
+        OverQuicDocument {
+            handshakes: share.of,
+            quic: share.part,
+            share: share.value(),
+            interval: share.interval(),
         }
     }
 }

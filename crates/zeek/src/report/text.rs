@@ -16,6 +16,7 @@ pub fn text(survey: &Survey, servers: usize) -> String {
     let mut out = String::new();
     resumption(&mut out, survey);
     by_server(&mut out, survey, servers);
+    over_quic(&mut out, survey, servers);
     amounts(&mut out, survey);
     joining(&mut out, survey);
     trouble(&mut out, survey);
@@ -88,8 +89,27 @@ fn by_server(out: &mut String, survey: &Survey, count: usize) {
             servers.shares.len()
         );
     }
-    for (name, counts) in largest(survey, count) {
-        share(out, name, counts);
+    for server in largest(survey, count) {
+        share(out, server.name, server.resumed);
+    }
+}
+
+fn over_quic(out: &mut String, survey: &Survey, count: usize) {
+    let tally = &survey.tally;
+    say!(
+        out,
+        "\n{:<24}{:>9}   {:<18}{:>14}",
+        "Over QUIC",
+        "share",
+        "95 %",
+        "handshakes"
+    );
+    share(out, "all", tally.all_over_quic());
+    for class in Class::ALL {
+        share(out, name(class), tally.over_quic(class));
+    }
+    for server in largest(survey, count) {
+        share(out, server.name, server.over_quic);
     }
 }
 
