@@ -153,6 +153,8 @@ impl Packed {
             let mut entry = entry.map_err(unreadable)?;
             parts.push(part(&mut entry, parts.len())?);
         }
+        // The sum over all of it is behind what the archive ends with.
+        io::copy(&mut archive.into_inner(), &mut io::sink()).map_err(unreadable)?;
         let parts: [Vec<u8>; 2] = parts.try_into().map_err(|parts: Vec<_>| {
             PackedError::Missing(PARTS.get(parts.len()).copied().unwrap_or_default())
         })?;
