@@ -80,8 +80,14 @@ pub fn check_page_wire(arm: &Arm, cache: Cache, wire: &Exchange) -> Result<(), M
         (Cache::Warm, Resumption::Resumed) => Asked::Ticket,
         (Cache::Warm, Resumption::Full) | (Cache::Cold, _) => Asked::Full,
     };
+    // It shows a token where it has one of that server, from another connection of this page, too.
+    let token = wire
+        .transport
+        .quic()
+        .and_then(|quic| quic.address_validation);
     let arm = Arm {
         resumption,
+        address_validation: token.filter(|token| *token == AddressValidation::Token),
         ..arm.of_browser()
     };
     // What it says of anchors that it trusts asks for nothing of ours.

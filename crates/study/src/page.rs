@@ -11,8 +11,8 @@ use lastbyte_sizes::{ChainSpec, Group};
 use super::server::{ServerProblem, check_transfers, is_classical, is_ml_dsa, of_our_server};
 use super::value::PageError;
 use super::{
-    Arm, ArmChain, Cell, CpuTime, Emulation, Experiment, NamedFile, Preset, Server, Study,
-    StudyFolder, TransportName, check_transports,
+    Arm, ArmChain, Cell, CpuTime, Emulation, Experiment, NamedFile, Preset, Study, StudyFolder,
+    TransportName, check_transports,
 };
 
 /// Where a page comes from.
@@ -214,14 +214,14 @@ fn check_pages(experiment: &Experiment) -> Result<(), ServerProblem> {
 }
 
 fn check_arm(arm: &Arm) -> Result<(), ServerProblem> {
-    // Before what its server is: none that it could name goes with QUIC.
-    if arm.transport == TransportName::Quic {
-        return Err(ServerProblem::OfPages(
-            "pages are loaded over TCP alone, with HTTP/2: leave transport=quic out, and name a server, as server=node",
-        ));
+    if !arm.server.serves_pages(arm.transport) {
+        return Err(match arm.transport {
+            TransportName::Tcp => ServerProblem::OneConnection,
+            TransportName::Quic => ServerProblem::NoHttp3,
+        });
     }
-    if arm.server == Server::Lastbyte {
-        return Err(ServerProblem::OneConnection);
+    if arm.client.is_foreign() {
+        return Err(ServerProblem::OtherClient);
     }
     if !BROWSER_GROUPS.contains(&arm.group) {
         return Err(ServerProblem::BrowserGroup {
@@ -244,19 +244,22 @@ fn check_arm(arm: &Arm) -> Result<(), ServerProblem> {
         });
     }
     match &arm.chain {
-        ArmChain::Made(spec) => check_chain(spec),
+        ArmChain::Made(spec) => check_chain(spec, arm.transport),
         ArmChain::Pem(_) => Ok(()),
     }
 }
 
 /// What browsers verify, as tried with Chromium 156 and the NSS of Debian 12.
-fn check_chain(spec: &ChainSpec) -> Result<(), ServerProblem> {
+fn check_chain(spec: &ChainSpec, transport: TransportName) -> Result<(), ServerProblem> {
     let ChainSpec {
         leaf, ca, root_key, ..
     } = *spec;
     for key in [leaf, ca, root_key] {
         if !is_classical(key) && !is_ml_dsa(key) {
             return Err(ServerProblem::Unverified(key));
+        }
+        if is_ml_dsa(key) && transport == TransportName::Quic {
+            return Err(ServerProblem::UnverifiedOverQuic(key));
         }
     }
     if !is_classical(root_key) {

@@ -10,9 +10,6 @@ use crate::{Cell, Gso, Mtu, Preset, ReceiveBuffer, Writes};
 /// Something of a cell that arms over QUIC can't have.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum NotOverQuic {
-    /// Browsers load them over TCP.
-    #[error("pages are loaded over TCP alone: leave transport=quic out")]
-    Page,
     /// All of it is TCP's.
     #[error("the preset {0} is of TCP: leave it out")]
     Preset(Preset),
@@ -54,7 +51,6 @@ impl Cell {
         };
         let packet = Quic::packet(largest);
         let problem = match self {
-            _ if self.page.is_some() => NotOverQuic::Page,
             _ if self.preset == Preset::Published2024 => NotOverQuic::Preset(self.preset),
             _ if self.gso == Gso::On => NotOverQuic::Parameter("gso"),
             _ if self.hosts.receive_buffer != ReceiveBuffer::Unset => {

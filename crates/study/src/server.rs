@@ -56,6 +56,18 @@ impl Server {
         }
     }
 
+    /// Whether it serves pages over this transport here.
+    pub(super) fn serves_pages(self, transport: TransportName) -> bool {
+        match (self, transport) {
+            (Server::Caddy, _) => true,
+            (Server::Node | Server::Nginx | Server::Go, transport) => {
+                transport == TransportName::Tcp
+            }
+            (Server::QuicGo, transport) => transport == TransportName::Quic,
+            (Server::Lastbyte | Server::S2nQuic, _) => false,
+        }
+    }
+
     /// Groups that its newest versions have.
     fn groups(self) -> &'static [Group] {
         match self {
@@ -123,6 +135,18 @@ pub(super) enum ServerProblem {
          server=nginx"
     )]
     OneConnection,
+    #[error(
+        "pages come over QUIC from quic-go and from Caddy, and from no other server: write server=quic-go or \
+         server=caddy"
+    )]
+    NoHttp3,
+    #[error("a browser loads pages, whichever client the arm names: leave client_program= out")]
+    OtherClient,
+    #[error(
+        "Chromium offers no {0} over QUIC: write a classical chain that is as long, as ecdsa-p256:9000B, or leave \
+         transport=quic out"
+    )]
+    UnverifiedOverQuic(KeyAlgorithm),
     #[error("Chromium has no {group}: it has {}", names(known))]
     BrowserGroup {
         group: Group,
@@ -313,9 +337,11 @@ impl Experiment {
     /// own server alone, and what programs take that people run is in the clock.
     #[must_use]
     pub fn with_cpu(self, cpu: Option<CpuTime>) -> Experiment {
-        let usual = if self.arms.iter().any(Arm::is_of_programs_over_quic) {
+        let usual = if self.has_pages() {
+            CpuTime::Laptop
+        } else if self.arms.iter().any(Arm::is_of_programs_over_quic) {
             CpuTime::None
-        } else if self.has_foreign_servers() || self.has_pages() {
+        } else if self.has_foreign_servers() {
             CpuTime::Laptop
         } else {
             CpuTime::Beside

@@ -1,4 +1,4 @@
-// Caddy, with the modules that serve one answer over HTTP/3.
+// Caddy, with the modules that serve one answer, and the pages of a site, over HTTP/3.
 package main
 
 import (
@@ -6,6 +6,7 @@ import (
 
 	_ "github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	_ "github.com/caddyserver/caddy/v2/modules/caddyhttp/fileserver"
+	_ "github.com/caddyserver/caddy/v2/modules/caddyhttp/headers"
 	_ "github.com/caddyserver/caddy/v2/modules/caddytls"
 	_ "github.com/caddyserver/caddy/v2/modules/filestorage"
 	_ "github.com/caddyserver/caddy/v2/modules/logging"

@@ -2,13 +2,13 @@
 //
 //	quic-go server FILE.json
 //	quic-go client FILE.json
+//	quic-go site FILE.json
 package main
 
 import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/json"
 	"fmt"
 	"io"
 	"log"
@@ -37,14 +37,13 @@ func main() {
 		return
 	}
 	if len(os.Args) != 3 {
-		log.Fatal("usage: quic-go server|client FILE.json")
+		log.Fatal("usage: quic-go server|client|site FILE.json")
 	}
-	text, err := os.ReadFile(os.Args[2])
+	if os.Args[1] == "site" {
+		log.Fatal(serveSite(os.Args[2]))
+	}
 	var end end
-	if err == nil {
-		err = json.Unmarshal(text, &end)
-	}
-	if err != nil {
+	if err := read(os.Args[2], &end); err != nil {
 		log.Fatal(err)
 	}
 	switch os.Args[1] {
@@ -110,13 +109,21 @@ func get(end end) error {
 }
 
 func settings(end end) (*tls.Config, error) {
-	groups := map[string]tls.CurveID{
-		"X25519MLKEM768": tls.X25519MLKEM768, "x25519": tls.X25519, "secp256r1": tls.CurveP256, "secp384r1": tls.CurveP384,
-	}
-	group, known := groups[end.Group]
-	if !known {
-		return nil, fmt.Errorf("unknown group %q", end.Group)
+	group, err := curve(end.Group)
+	if err != nil {
+		return nil, err
 	}
 	secrets, err := os.OpenFile(end.Secrets, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	return &tls.Config{CurvePreferences: []tls.CurveID{group}, KeyLogWriter: secrets}, err
+}
+
+func curve(group string) (tls.CurveID, error) {
+	groups := map[string]tls.CurveID{
+		"X25519MLKEM768": tls.X25519MLKEM768, "x25519": tls.X25519, "secp256r1": tls.CurveP256, "secp384r1": tls.CurveP384,
+	}
+	curve, known := groups[group]
+	if !known {
+		return 0, fmt.Errorf("unknown group %q", group)
+	}
+	return curve, nil
 }

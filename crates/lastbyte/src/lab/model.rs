@@ -112,6 +112,8 @@ pub fn check(study: &Study) -> Result<(), String> {
             |problem: String| format!("measure {:?}, arm {:?}: {problem}", measure.id, arm.name);
         match experiment.cpu {
             CpuTime::None | CpuTime::Beside => {}
+            // What browsers and their servers compute is in the clock of a guest.
+            CpuTime::Laptop | CpuTime::Phone if experiment.has_pages() => {}
             CpuTime::Calibrated | CpuTime::Laptop | CpuTime::Phone => {
                 return Err(refuse(format!(
                     "with transport=quic computing takes no time in the clock: leave cpu = \"{}\" out",

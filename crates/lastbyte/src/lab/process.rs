@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::net::{SocketAddr, TcpStream};
+use std::net::{SocketAddr, SocketAddrV4, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
@@ -22,6 +22,16 @@ const PLACES: [&str; 4] = ["/usr/sbin", "/usr/local/sbin", "/usr/bin", "/usr/loc
 pub(super) fn installed(program: &str) -> Option<PathBuf> {
     let mut places = PLACES.iter().map(|place| Path::new(place).join(program));
     places.find(|path| path.exists())
+}
+
+/// Whether some socket of UDP has this address in the calling thread's namespace.
+fn is_bound(address: SocketAddrV4) -> io::Result<bool> {
+    let sockets = fs::read_to_string("/proc/thread-self/net/udp")?;
+    // As the kernel writes it: in the order of the machine's bytes.
+    let bits = u32::from_ne_bytes(address.ip().octets());
+    let local = format!("{bits:08X}:{:04X}", address.port());
+    let mut columns = sockets.lines().map(|line| line.split_whitespace().nth(1));
+    Ok(columns.any(|column| column == Some(&local)))
 }
 
 /// A program that runs. It is ended when dropped, and when this thread ends.
@@ -77,15 +87,33 @@ impl Process {
         Ok(Process { child, log })
     }
 
-    /// Waits until it listens there.
+    /// Waits until it listens there over TCP.
     pub(super) fn wait_for(
         &mut self,
         address: SocketAddr,
         patience: Duration,
     ) -> Result<(), StartError> {
+        let listens = || Ok(TcpStream::connect_timeout(&address, patience).is_ok());
+        self.wait_until(listens, patience)
+    }
+
+    /// Waits until it has a socket of UDP there.
+    pub(super) fn wait_for_datagrams(
+        &mut self,
+        address: SocketAddrV4,
+        patience: Duration,
+    ) -> Result<(), StartError> {
+        self.wait_until(|| is_bound(address).map_err(StartError::Write), patience)
+    }
+
+    fn wait_until(
+        &mut self,
+        listens: impl Fn() -> Result<bool, StartError>,
+        patience: Duration,
+    ) -> Result<(), StartError> {
         let begun = Instant::now();
         loop {
-            if TcpStream::connect_timeout(&address, patience).is_ok() {
+            if listens()? {
                 return Ok(());
             }
             if self.has_ended() {

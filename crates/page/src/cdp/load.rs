@@ -17,7 +17,7 @@ pub struct Load {
     pub url: String,
     /// When the navigation began, since the beginning of 1970.
     pub began: Duration,
-    /// When the document's connection was there. Absent where it was there before.
+    /// When the document's connection was there. Absent where it was there before, and over QUIC, which has none before TLS's.
     pub connect: Option<Duration>,
     /// When TLS on it was done. Absent without TLS, too.
     pub handshake: Option<Duration>,
@@ -90,7 +90,7 @@ pub struct Request {
     pub status: Option<u16>,
     /// Fields of the response.
     pub fields: Vec<(String, String)>,
-    /// `h2`, `http/1.1`.
+    /// `h3`, `h2`, `http/1.1`.
     pub protocol: String,
     /// The response's media type.
     pub media_type: String,
@@ -122,10 +122,21 @@ pub enum Source {
 pub struct Connecting {
     /// The name is resolved.
     pub dns: Option<(Duration, Duration)>,
-    /// TCP connects.
-    pub tcp: (Duration, Duration),
+    /// TCP connects. Absent over QUIC, which has nothing of the kind.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tcp: Option<(Duration, Duration)>,
     /// TLS shakes hands.
     pub tls: Option<(Duration, Duration)>,
+}
+
+impl Connecting {
+    /// From its first packet until it can be used.
+    #[must_use]
+    pub fn whole(&self) -> Option<(Duration, Duration)> {
+        let (start, _) = self.tcp.or(self.tls)?;
+        let (_, end) = self.tls.or(self.tcp)?;
+        Some((start, end))
+    }
 }
 
 /// A connection as the browser sees it.
@@ -140,7 +151,7 @@ pub struct Connection {
     pub connecting: Option<Connecting>,
     /// How many requests went over it.
     pub requests: u32,
-    /// `h2`, `http/1.1`.
+    /// `h3`, `h2`, `http/1.1`.
     pub protocol: String,
     /// What was negotiated.
     pub tls: Option<Negotiated>,

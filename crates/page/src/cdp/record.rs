@@ -355,7 +355,9 @@ impl Record {
             browser,
             url: document.url.clone(),
             began: Duration::from_micros(u64::try_from(wall).unwrap_or(0)),
-            connect: connecting.map(|connecting| connecting.tcp.1),
+            connect: connecting
+                .and_then(|connecting| connecting.tcp)
+                .map(|tcp| tcp.1),
             handshake: connecting
                 .and_then(|connecting| connecting.tls)
                 .map(|tls| tls.1),
@@ -408,7 +410,8 @@ impl Record {
         }
         found.sort_by_key(|connection| {
             let connecting = connection.connecting;
-            (connecting.map(|connecting| connecting.end()), connection.id)
+            let end = connecting.map(|connecting| connecting.whole().map(|(_, end)| end));
+            (end, connection.id)
         });
         found
     }
@@ -443,19 +446,13 @@ pub enum Tasks {
     Untraced,
 }
 
-impl Connecting {
-    fn end(&self) -> Duration {
-        self.tls.unwrap_or(self.tcp).1
-    }
-}
-
 impl Timing {
     fn connecting(&self, since: impl Fn(Micros) -> Duration) -> Option<Connecting> {
         let span = |(start, end)| (since(start), since(end));
         let [dns, tcp, tls] = self.connecting?;
         Some(Connecting {
             dns: dns.map(span),
-            tcp: span(tcp?),
+            tcp: tcp.map(span),
             tls: tls.map(span),
         })
     }
@@ -546,7 +543,7 @@ fn answer(response: &Value) -> Answer {
             .as_f64()
             .map(|id| id as u64)
             .filter(|id| *id > 0),
-        timing: timing(&response["timing"]),
+        timing: timing(&response["timing"], &response["protocol"]),
         tls: security.is_object().then(|| Negotiated {
             version: text(&security["protocol"]),
             group: text(&security["keyExchangeGroup"]),
@@ -560,7 +557,7 @@ fn answer(response: &Value) -> Answer {
 }
 
 /// Times in milliseconds since `requestTime`, and -1 for what did not happen.
-fn timing(timing: &Value) -> Option<Timing> {
+fn timing(timing: &Value, protocol: &Value) -> Option<Timing> {
     let base = micros(&timing["requestTime"])?;
     let at = |name: &str| {
         let millis = timing[name].as_f64()?;
@@ -572,7 +569,9 @@ fn timing(timing: &Value) -> Option<Timing> {
         let tls = span("sslStart", "sslEnd");
         // The browser counts TLS to the connection.
         let connected = tls.map_or(end, |(start, _)| start);
-        [span("dnsStart", "dnsEnd"), Some((start, connected)), tls]
+        // Over QUIC nothing connects before, and the browser has a time of nothing for it.
+        let tcp = (protocol != "h3").then_some((start, connected));
+        [span("dnsStart", "dnsEnd"), tcp, tls]
     });
     Some(Timing {
         connecting,

@@ -266,10 +266,8 @@ fn timings(request: &Request, end: Duration) -> Value {
     let connecting = request.connecting;
     let dns = connecting.and_then(|connecting| connecting.dns).map(span);
     let ssl = connecting.and_then(|connecting| connecting.tls).map(span);
-    let connect = connecting.map(|connecting| {
-        let end = connecting.tls.unwrap_or(connecting.tcp).1;
-        span((connecting.tcp.0, end))
-    });
+    let connect = connecting.and_then(|connecting| connecting.whole());
+    let connect = connect.map(span);
     let wait = request.sent.zip(request.first_byte).map_or(0.0, span);
     let receive = span((request.first_byte.unwrap_or(request.start), end));
     let whole = span((request.start, end));

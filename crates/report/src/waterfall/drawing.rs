@@ -280,7 +280,9 @@ fn bar(svg: &mut Svg, request: &Request, places: &Places, top: f64) {
     let sent = request.sent.unwrap_or(end);
     part(&format!("fill {class}"), (request.start, sent), [2.5, 1.5]);
     if let Some(connecting) = request.connecting {
-        part(TCP, connecting.tcp, whole);
+        if let Some(tcp) = connecting.tcp {
+            part(TCP, tcp, whole);
+        }
         if let Some(tls) = connecting.tls {
             part(TLS, tls, whole);
         }

@@ -39,7 +39,7 @@ fn load(rtts: u64) -> Load {
     let document = Request {
         connecting: Some(Connecting {
             dns: None,
-            tcp: (ms(0), ms(50)),
+            tcp: Some((ms(0), ms(50))),
             tls: Some((ms(50), ms(there))),
         }),
         sent: Some(ms(there)),

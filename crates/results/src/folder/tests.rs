@@ -596,7 +596,7 @@ fn loaded(index: u32, requests: usize) -> Loaded {
             start: ms(place as u64),
             connecting: is_document.then_some(Connecting {
                 dns: None,
-                tcp: (ms(0), ms(35)),
+                tcp: Some((ms(0), ms(35))),
                 tls: Some((ms(35), ms(70))),
             }),
             sent: Some(ms(70)),

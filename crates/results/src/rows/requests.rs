@@ -56,7 +56,7 @@ struct OfLoad<'a> {
     request: &'a Request,
 }
 
-const NO_CONNECTION: &str = "it had a connection that was there, or needed none";
+const NO_TCP: &str = "it had a connection that was there, or needed none, and over QUIC";
 const NO_TLS: &str = "no TLS was begun for it";
 const NO_RESPONSE: &str = "there was no response";
 
@@ -92,16 +92,16 @@ pub(super) const OF_REQUESTS: &[Column<OfRequest>] = &[
         "connect_start_ns",
         "when TCP began to connect for it",
         Kind::Whole,
-        |a| connecting(a, |way| Some(way.tcp.0)),
+        |a| connecting(a, |way| Some(way.tcp?.0)),
     )
-    .absent(NO_CONNECTION),
+    .absent(NO_TCP),
     column(
         "connect_end_ns",
         "when TCP was connected",
         Kind::Whole,
-        |a| connecting(a, |way| Some(way.tcp.1)),
+        |a| connecting(a, |way| Some(way.tcp?.1)),
     )
-    .absent(NO_CONNECTION),
+    .absent(NO_TCP),
     column(
         "tls_start_ns",
         "when TLS began to shake hands for it",

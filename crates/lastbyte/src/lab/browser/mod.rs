@@ -87,6 +87,7 @@ impl<'a> Stage<'a> {
         sides.enter_server()?;
         let serving = Serving {
             server: arm.server,
+            transport: arm.transport,
             program: programs.server.as_deref().ok_or(PageError::OURS)?,
             group: arm.group,
             origins,
@@ -118,7 +119,13 @@ impl<'a> Stage<'a> {
     pub(super) fn ready(&mut self) -> Result<(), LabError> {
         if self.browser.is_none() || !self.protocol.is_ready() {
             self.browser = None;
-            let browser = Browser::start(self.programs, self.origins, self.folder, self.computing)?;
+            let browser = Browser::start(
+                self.programs,
+                self.origins,
+                self.arm.transport,
+                self.folder,
+                self.computing,
+            )?;
             self.browser = Some(browser);
             self.protocol = cdp::Browser::new();
             self.keys_read = 0;

@@ -14,8 +14,9 @@ use nix::unistd::pipe;
 use openssl::x509::X509;
 
 use crate::lab::process::{Priority, Process, StartError};
-use crate::lab::programs::{BrowserPrograms, Computing, Origin, PageError};
+use crate::lab::programs::{BrowserPrograms, Computing, Origin, PORT, PageError};
 use crate::lab::sys::{self, Computes};
+use crate::study::TransportName;
 
 /// What the browser is called in messages.
 const NAME: &str = "browser";
@@ -56,6 +57,7 @@ impl Browser {
     pub(super) fn start(
         programs: &BrowserPrograms,
         origins: &[Origin],
+        transport: TransportName,
         folder: &Path,
         computing: Computing,
     ) -> Result<Browser, PageError> {
@@ -77,6 +79,7 @@ impl Browser {
         command
             .args(cdp::SWITCHES)
             .args(MACHINE)
+            .args(carried(origins, transport))
             .arg(format!("--user-data-dir={}", profile.display()))
             .arg(format!("--host-resolver-rules={}", names(origins)))
             .arg("about:blank")
@@ -186,11 +189,23 @@ fn names(origins: &[Origin]) -> String {
     rules.join(", ")
 }
 
+/// What its connections are carried in. Over QUIC each origin is asked by HTTP/3 from the first request on, as if the browser knew
+/// already that it has it; that is also what has it take a user's own root over QUIC, which it verifies for real.
+fn carried(origins: &[Origin], transport: TransportName) -> Vec<String> {
+    match transport {
+        TransportName::Tcp => vec!["--disable-quic".to_owned()],
+        TransportName::Quic => {
+            let origins = origins.iter();
+            let origins = origins.map(|origin| format!("{}:{PORT}", origin.name));
+            let origins: Vec<String> = origins.collect();
+            vec![
+                "--enable-quic".to_owned(),
+                format!("--origin-to-force-quic-on={}", origins.join(",")),
+            ]
+        }
+    }
+}
+
 /// What the machine needs besides: there is no GPU, and namespaces of our own are all that parts it
 /// from others.
-const MACHINE: [&str; 4] = [
-    "--no-sandbox",
-    "--no-zygote",
-    "--disable-gpu",
-    "--disable-quic",
-];
+const MACHINE: [&str; 3] = ["--no-sandbox", "--no-zygote", "--disable-gpu"];

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lastbyte_exchange::HandshakeFlight;
+use lastbyte_exchange::{HandshakeFlight, Quic, Transport};
 use lastbyte_link::Time;
 use lastbyte_page::cdp::Load;
 use lastbyte_tls::KeyLog;
@@ -15,7 +15,7 @@ use crate::results::{
     Cause, Dns, Exchange, Lateness, Loaded, Measurement, Outcome, PageLoad, Row, SeenConnection,
     Times, TransportStats, check_page_wire,
 };
-use crate::study::{Arm, Cache};
+use crate::study::{Arm, Cache, TransportName};
 
 fn failed(cause: Cause, reason: &str) -> Outcome {
     Outcome::Failed {
@@ -55,8 +55,15 @@ impl Reader<'_> {
         };
         let ended = ended(&found);
         let of_document = ended.iter().find(|handshake| handshake.server() == FIRST);
-        let exchange =
-            of_document.map_or_else(Exchange::default, |handshake| handshake.exchange.clone());
+        let transport = self.arm.transport;
+        let none = || Exchange {
+            transport: match transport {
+                TransportName::Tcp => Transport::default(),
+                TransportName::Quic => Transport::Quic(Quic::default()),
+            },
+            ..Exchange::default()
+        };
+        let exchange = of_document.map_or_else(none, |handshake| handshake.exchange.clone());
         let mut numbered = ended.iter().enumerate();
         let checked = numbered.try_for_each(|(number, handshake)| {
             let before = ended.get(..number).unwrap_or_default();
@@ -127,7 +134,13 @@ impl Reader<'_> {
             exchange,
             dns: Dns::default(),
             measurement: Measurement::Load(page),
-            transport: TransportStats::default(),
+            transport: match transport {
+                TransportName::Tcp => TransportStats::default(),
+                TransportName::Quic => TransportStats::Quic {
+                    client: None,
+                    server: None,
+                },
+            },
             lateness: Lateness::default(),
         };
         let loaded = Loaded {

@@ -1,10 +1,12 @@
 //! What crossed the wire of a page load, connection by connection, as an observer at the client
 //! sees it.
 
+mod quic;
+
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddrV4};
 
-use lastbyte_capture::{Fate, Point, Reassembly, Segment, Sighting};
+use lastbyte_capture::{Datagram, Fate, Point, Reassembly, Segment, Sighting};
 use lastbyte_link::{Side, TcpPacket, Time};
 use lastbyte_sizes::Message;
 use lastbyte_tls::KeyLog;
@@ -40,6 +42,10 @@ impl Ends {
     fn of(tcp: &TcpPacket, sender: Side) -> Ends {
         let source = SocketAddrV4::new(tcp.source, tcp.source_port);
         let destination = SocketAddrV4::new(tcp.destination, tcp.destination_port);
+        Ends::between(source, destination, sender)
+    }
+
+    fn between(source: SocketAddrV4, destination: SocketAddrV4, sender: Side) -> Ends {
         let (client, server) = match sender {
             Side::Client => (source, destination),
             Side::Server => (destination, source),
@@ -61,8 +67,14 @@ impl<'a> ObservedPacket<'a> {
 
     /// The connection that it is of.
     pub(super) fn ends(&self) -> Option<Ends> {
-        let tcp = TcpPacket::parse(self.bytes)?;
-        Some(Ends::of(&tcp, self.point.sender()))
+        let sender = self.point.sender();
+        match TcpPacket::parse(self.bytes) {
+            Some(tcp) => Some(Ends::of(&tcp, sender)),
+            None => {
+                let udp = Datagram::parse(self.bytes)?;
+                Some(Ends::between(udp.source, udp.destination, sender))
+            }
+        }
     }
 
     /// The address that its connection begins at.
@@ -79,11 +91,21 @@ impl<'a> ObservedPacket<'a> {
 #[derive(Debug)]
 pub(super) struct Handshake {
     pub(super) ends: Ends,
-    /// When its SYN left.
+    /// When its SYN left, or its first datagram.
     pub(super) began: Time,
+    /// When the server's first bytes came.
+    answered: Option<Time>,
     pub(super) exchange: Exchange,
-    streams: Streams,
-    keys: KeyLog,
+    carried: Carried,
+}
+
+/// What of a connection goes on after its handshake.
+#[derive(Debug)]
+enum Carried {
+    /// In records, which these keys open.
+    Records(Streams, KeyLog),
+    /// In datagrams, of which no more is read.
+    Datagrams,
 }
 
 impl Handshake {
@@ -92,16 +114,14 @@ impl Handshake {
         *self.ends.server.ip()
     }
 
-    /// When the server's first bytes came.
-    fn answered(&self) -> Option<Time> {
-        self.streams.came.first().map(|(_, at)| *at)
-    }
-
-    /// When the record was there with the first byte of a response.
+    /// When the record was there with the first byte of a response. Not known over QUIC.
     pub(super) fn responded(&self) -> Option<Time> {
-        let Streams { observer, came, .. } = &self.streams;
-        let mut http = Http::of(&observer.observe(&self.keys));
-        let mut records = observer.response_records(&self.keys);
+        let Carried::Records(streams, keys) = &self.carried else {
+            return None;
+        };
+        let Streams { observer, came, .. } = streams;
+        let mut http = Http::of(&observer.observe(keys));
+        let mut records = observer.response_records(keys);
         let (end, _) = records.find(|(_, content)| http.responds(content))?;
         let there = came.iter().find(|(length, _)| *length >= end as u64);
         there.map(|(_, at)| *at)
@@ -118,7 +138,7 @@ impl Handshake {
 /// all but the first.
 pub(super) fn ended(found: &[Handshake]) -> Vec<&Handshake> {
     let mut whole: Vec<&Handshake> = found.iter().filter(|one| one.is_whole()).collect();
-    whole.sort_by_key(|one| one.answered());
+    whole.sort_by_key(|one| one.answered);
     whole
 }
 
@@ -168,6 +188,13 @@ impl Stream {
 
 /// All connections, in the order in which they began, read with the secrets in `keys`.
 pub(super) fn handshakes(packets: &[ObservedPacket<'_>], keys: &KeyLog) -> Vec<Handshake> {
+    let mut found = of_tcp(packets, keys);
+    found.extend(quic::handshakes(packets, keys));
+    found.sort_by_key(|one| one.began);
+    found
+}
+
+fn of_tcp(packets: &[ObservedPacket<'_>], keys: &KeyLog) -> Vec<Handshake> {
     let mut connections: BTreeMap<Ends, Streams> = BTreeMap::new();
     for packet in packets.iter().filter(|packet| packet.is_at_client()) {
         let Some(Segment {
@@ -207,14 +234,12 @@ pub(super) fn handshakes(packets: &[ObservedPacket<'_>], keys: &KeyLog) -> Vec<H
         Some(Handshake {
             ends,
             began: streams.began?,
+            answered: streams.came.first().map(|(_, at)| *at),
             exchange: exchange(&streams.observer, &keys, Some(streams.mss)),
-            streams,
-            keys,
+            carried: Carried::Records(streams, keys),
         })
     });
-    let mut found: Vec<Handshake> = found.collect();
-    found.sort_by_key(|one| one.began);
-    found
+    found.collect()
 }
 
 #[cfg(test)]
@@ -224,13 +249,11 @@ mod tests {
 
     use std::net::{Ipv4Addr, SocketAddrV4};
 
-    use lastbyte_link::Time;
-    use lastbyte_sizes::Message;
-    use lastbyte_tls::KeyLog;
-
-    use super::{Ends, Handshake, MOST, Stream, Streams, ended, had};
+    use super::{Carried, Ends, Handshake, MOST, Stream, ended, had};
     use crate::results::Exchange;
     use crate::study::Cache;
+    use lastbyte_link::Time;
+    use lastbyte_sizes::Message;
 
     /// The SYN of a browser's first connection is lost, so it makes another one, and then has a
     /// session for the first.
@@ -246,12 +269,9 @@ mod tests {
                     server: SocketAddrV4::new(server(to), 443),
                 },
                 began: Time(began),
+                answered: Some(Time(answered)),
                 exchange,
-                streams: Streams {
-                    came: vec![(1, Time(answered))],
-                    ..Streams::default()
-                },
-                keys: KeyLog::default(),
+                carried: Carried::Datagrams,
             }
         };
         let found = [

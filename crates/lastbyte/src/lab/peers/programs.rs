@@ -1,11 +1,10 @@
 //! Other people's ends: how each is started and what it is told.
 
 use std::fs;
-use std::io;
-use std::net::Ipv4Addr;
+use std::net::SocketAddrV4;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use lastbyte_pki::private_key_pem;
 use lastbyte_tls::KeyLog;
@@ -13,10 +12,9 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::lab::PreparedArm;
-use crate::lab::process::{Priority, Process, StartError};
+use crate::lab::process::{Priority, Process};
 use crate::lab::programs::PageError;
 use crate::lab::socket::SERVER_PORT;
-use crate::lab::starts;
 use crate::lab::surroundings::SERVER;
 use crate::study::{Client, Server};
 
@@ -38,7 +36,6 @@ const SWITCHES: [&str; 12] = [
 ];
 /// How long a server may take to start.
 const PATIENCE: Duration = Duration::from_secs(60);
-const LOOK: Duration = Duration::from_millis(10);
 
 /// An end, as the programs of `scripts/quic-peers.d` and `curl.py` read it.
 #[derive(Serialize)]
@@ -133,14 +130,9 @@ impl<'a> Files<'a> {
         fs::write(&path, content).map_err(PageError::Write)?;
         let process = Process::start(name, command, self.folder, Priority::Usual);
         let mut process = process.map_err(|error| PageError::start(name, error))?;
-        let begun = Instant::now();
-        while !is_bound(SERVER, SERVER_PORT).map_err(PageError::Write)? {
-            let line = process.last_line();
-            if process.has_ended() || begun.elapsed() > PATIENCE {
-                return Err(PageError::start(name, StartError::Ended(line)));
-            }
-            starts::sleep(LOOK).map_err(PageError::Write)?;
-        }
+        let address = SocketAddrV4::new(SERVER, SERVER_PORT);
+        let bound = process.wait_for_datagrams(address, PATIENCE);
+        bound.map_err(|error| PageError::start(name, error))?;
         Ok(process)
     }
 
@@ -233,14 +225,4 @@ impl<'a> Files<'a> {
             },
         })
     }
-}
-
-/// Whether some socket of UDP has this address in the calling thread's namespace.
-fn is_bound(address: Ipv4Addr, port: u16) -> io::Result<bool> {
-    let sockets = fs::read_to_string("/proc/thread-self/net/udp")?;
-    // As the kernel writes it: in the order of the machine's bytes.
-    let bits = u32::from_ne_bytes(address.octets());
-    let local = format!("{bits:08X}:{port:04X}");
-    let mut columns = sockets.lines().map(|line| line.split_whitespace().nth(1));
-    Ok(columns.any(|column| column == Some(&local)))
 }

@@ -15,4 +15,4 @@ pub use self::error::PageError;
 pub(super) use self::find::{BrowserPrograms, Finder, Programs};
 pub(super) use self::object::ForeignServer;
 pub(super) use self::origin::{FIRST, Origin, origins, page, valid_from};
-pub(super) use self::servers::{IDLE, Serving, framing};
+pub(super) use self::servers::{IDLE, PORT, Serving, framing};

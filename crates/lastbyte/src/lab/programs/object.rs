@@ -43,6 +43,7 @@ impl ForeignServer<'_> {
         sides.enter_server()?;
         let serving = Serving {
             server: self.arm.arm.server,
+            transport: self.arm.arm.transport,
             program: self.programs.server.as_deref().ok_or(PageError::OURS)?,
             group: self.arm.arm.group,
             origins: &[origin],

@@ -1,7 +1,7 @@
 //! Servers that people run, with the files and chains of their origins.
 
 use std::fs;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -15,13 +15,14 @@ use serde_json::{Value, json};
 use super::{Computing, Origin, PageError};
 use crate::lab::process::{Priority, Process};
 use crate::lab::sys::Computes;
-use crate::study::Server;
+use crate::study::{Server, TransportName};
 
 /// The server that Node.js runs.
 const NODE_SERVER: &str = include_str!("server.mjs");
 /// The one that Go compiles.
 pub(super) const GO_SERVER: &str = include_str!("server.go");
-const PORT: u16 = 443;
+/// Where they listen.
+pub(in crate::lab) const PORT: u16 = 443;
 /// How long a connection of a page may be idle before a server closes it.
 pub(in crate::lab) const IDLE: Duration = Duration::from_secs(10);
 /// How long a server may take to start.
@@ -49,6 +50,7 @@ struct Files {
 /// What a server is to be.
 pub(in crate::lab) struct Serving<'a> {
     pub(in crate::lab) server: Server,
+    pub(in crate::lab) transport: TransportName,
     pub(in crate::lab) program: &'a Path,
     /// The one that it takes.
     pub(in crate::lab) group: Group,
@@ -64,6 +66,7 @@ impl Serving<'_> {
     pub(in crate::lab) fn start(&self, site: &Site, folder: &Path) -> Result<Process, PageError> {
         let &Serving {
             server,
+            transport,
             program,
             group,
             origins,
@@ -110,9 +113,14 @@ impl Serving<'_> {
                     .arg("-c")
                     .arg(write("nginx.conf", configuration)?);
             }
-            Server::Lastbyte | Server::QuicGo | Server::S2nQuic => return Err(PageError::OURS),
+            Server::QuicGo => {
+                command
+                    .arg("site")
+                    .arg(write("server.json", to_json(&described)?)?);
+            }
+            Server::Lastbyte | Server::S2nQuic => return Err(PageError::OURS),
             Server::Caddy => {
-                let configuration = to_json(&caddy(&described, site, folder))?;
+                let configuration = to_json(&caddy(&described, transport, site, folder))?;
                 command
                     .args(["run", "--config"])
                     .arg(write("caddy.json", configuration)?);
@@ -123,9 +131,12 @@ impl Serving<'_> {
         let mut process = Process::start(name, command, folder, Priority::Usual)
             .map_err(|error| PageError::start(name, error))?;
         for origin in origins {
-            process
-                .wait_for((origin.address, PORT).into(), PATIENCE)
-                .map_err(|error| PageError::start(name, error))?;
+            let address = SocketAddrV4::new(origin.address, PORT);
+            let listens = match transport {
+                TransportName::Tcp => process.wait_for(address.into(), PATIENCE),
+                TransportName::Quic => process.wait_for_datagrams(address, PATIENCE),
+            };
+            listens.map_err(|error| PageError::start(name, error))?;
         }
         Ok(process)
     }
@@ -282,7 +293,12 @@ http {{
     )
 }
 
-fn caddy(described: &Described<'_>, site: &Site, folder: &Path) -> Value {
+fn caddy(described: &Described<'_>, transport: TransportName, site: &Site, folder: &Path) -> Value {
+    // One of both, so that no browser finds another way.
+    let protocols: &[&str] = match transport {
+        TransportName::Tcp => &["h1", "h2"],
+        TransportName::Quic => &["h3"],
+    };
     let server = |(place, origin): (usize, &Files)| {
         let routes = answers(site, place).map(|answer| {
             let has_tag = answer.fields.iter().any(|(name, _)| name == "etag");
@@ -313,7 +329,7 @@ fn caddy(described: &Described<'_>, site: &Site, folder: &Path) -> Value {
         let server = json!({
             "listen": [format!("{}:{}", origin.address, origin.port)],
             "idle_timeout": format!("{}ms", described.idle_ms),
-            "protocols": ["h1", "h2"],
+            "protocols": protocols,
             "automatic_https": { "disable": true },
             "tls_connection_policies": [{
                 "curves": [described.group],
