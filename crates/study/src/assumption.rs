@@ -4,7 +4,7 @@
 use lastbyte_link::{Loss, counted};
 use lastbyte_sizes::RootDelivery;
 
-use super::{Arm, ArmChain, Cell, Parameter, TransportName};
+use super::{Arm, ArmChain, Cell, Client, Parameter, TransportName};
 
 /// What a server that writes its handshake in pieces needs more than one that writes it at once, in bytes at most: those that the
 /// last segments of nginx's writes are short of.
@@ -47,15 +47,24 @@ fn of_ends(arm: &Arm, cells: &[Cell]) -> Vec<Assumption> {
     let quic = is_quic.then(|| Assumption {
         subject: "QUIC",
         value: if arm.has_foreign_ends() {
+            let client = if loads_pages {
+                Client::Chromium
+            } else {
+                arm.client
+            };
             format!(
                 "as {} has it at the client and {} at the server",
-                quic_of(arm.client.name()),
+                quic_of(client.name()),
                 quic_of(arm.server.name())
             )
         } else {
             "as quinn has it at both ends: other stacks pace and acknowledge otherwise".to_owned()
         },
-        changed_by: "server= and client_program= in the arm",
+        changed_by: if loads_pages {
+            "server= in the arm"
+        } else {
+            "server= and client_program= in the arm"
+        },
     });
     let writes = (!arm.server.is_foreign() && !is_quic).then(|| Assumption {
         subject: "writes",

@@ -11,8 +11,8 @@ use lastbyte_sizes::{ChainSpec, Group};
 use super::server::{ServerProblem, check_transfers, is_classical, is_ml_dsa, of_our_server};
 use super::value::PageError;
 use super::{
-    Arm, ArmChain, Cell, CpuTime, Emulation, Experiment, NamedFile, Preset, Study, StudyFolder,
-    TransportName, check_transports,
+    Arm, ArmChain, Cell, CpuTime, Emulation, Experiment, NamedFile, Parameter, Preset, Study,
+    StudyFolder, TransportName, check_transports,
 };
 
 /// Where a page comes from.
@@ -209,6 +209,15 @@ fn check_pages(experiment: &Experiment) -> Result<(), ServerProblem> {
     ];
     if let Some((_, problem)) = refused.into_iter().find(|(is_so, _)| *is_so) {
         return Err(ServerProblem::OfPages(problem));
+    }
+    let said = |parameter: &Parameter| {
+        let of_quic = parameter.transport() == Some(TransportName::Quic);
+        of_quic && !experiment.cells.iter().all(|cell| parameter.is_usual(cell))
+    };
+    if let Some(parameter) = Parameter::ALL.into_iter().find(said) {
+        return Err(ServerProblem::OfOurEnds {
+            parameter: parameter.name(),
+        });
     }
     (experiment.arms.iter()).try_for_each(|arm| check_arm(arm).map_err(|problem| problem.of(arm)))
 }

@@ -57,7 +57,10 @@ impl Cell {
                 NotOverQuic::Parameter("receive_buffer")
             }
             _ if self.hosts.writes != Writes::WHOLE => NotOverQuic::Parameter("writes"),
-            _ if self.initcwnd.min(self.client_initcwnd) < 2 => NotOverQuic::Window,
+            // A browser and its server have windows of their own.
+            _ if self.page.is_none() && self.initcwnd.min(self.client_initcwnd) < 2 => {
+                NotOverQuic::Window
+            }
             _ if self.hosts.mtu.bytes() < packet => NotOverQuic::Datagram {
                 mtu: self.hosts.mtu,
                 datagram: largest,

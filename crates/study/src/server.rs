@@ -140,6 +140,10 @@ pub(super) enum ServerProblem {
          server=caddy"
     )]
     NoHttp3,
+    #[error(
+        "{parameter} is of Lastbyte's own ends of QUIC, and a browser and its server decide that themselves: leave it out"
+    )]
+    OfOurEnds { parameter: &'static str },
     #[error("a browser loads pages, whichever client the arm names: leave client_program= out")]
     OtherClient,
     #[error(

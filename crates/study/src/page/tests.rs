@@ -6,7 +6,7 @@ use std::path::Path;
 use tempfile::TempDir;
 
 use super::*;
-use crate::{Cell, Metric, Study};
+use crate::{Cell, Metric, Study, assumptions};
 
 /// A study of page loads with these arms, and these lines of the measure.
 fn study(arms: &[&str], measure: &str) -> Result<Study, String> {
@@ -20,6 +20,7 @@ fn study(arms: &[&str], measure: &str) -> Result<Study, String> {
 }
 
 const NODE: &str = "x25519/ecdsa-p256/server=node";
+const HTTP3: &str = "x25519/ecdsa-p256/transport=quic/server=caddy";
 const MEDIAN: &str = "page = \"median-2024\"";
 
 #[test]
@@ -39,6 +40,31 @@ fn pages_are_parameters_of_cells() {
     assert_eq!(experiment.cells[0].metrics(), Metric::OF_PAGE);
     assert_eq!(experiment.cpu, CpuTime::Laptop);
     // What is written is read as the same.
+    let again = Study::parse(&study.to_toml(), Path::new("s.toml")).unwrap();
+    assert_eq!(again.measures, study.measures);
+}
+
+/// Beside others over HTTP/2, and as long as those are with ML-DSA.
+#[test]
+fn pages_come_over_both_transports() {
+    let arms = [
+        NODE,
+        "x25519/ecdsa-p256/server=caddy",
+        HTTP3,
+        "X25519MLKEM768/ecdsa-p256:13000B/transport=quic/server=quic-go",
+    ];
+    let study = study(&arms, MEDIAN).unwrap();
+    let experiment = &study.measures[0].experiment;
+    // What programs compute over QUIC is in no clock but where they load pages.
+    assert_eq!(experiment.cpu, CpuTime::Laptop);
+    let cell = &experiment.cells[0];
+    assert_eq!(cell.check_quic(), Ok(()));
+    let assumed = assumptions(&experiment.arms[2], &experiment.cells);
+    let quic = assumed.iter().find(|one| one.subject == "QUIC").unwrap();
+    assert_eq!(
+        quic.value,
+        "as chromium has it at the client and caddy at the server"
+    );
     let again = Study::parse(&study.to_toml(), Path::new("s.toml")).unwrap();
     assert_eq!(again.measures, study.measures);
 }
@@ -76,11 +102,45 @@ fn what_a_browser_can_not_is_refused_with_the_reason() {
             "can't verify slh-dsa-sha2-128s",
         ),
         ("x25519/ecdsa-p256", MEDIAN, "add server=node"),
-        // Which would be refused, too.
         (
             "x25519/ecdsa-p256/transport=quic",
             MEDIAN,
-            "pages are loaded over TCP alone, with HTTP/2: leave transport=quic out",
+            "write server=quic-go or server=caddy",
+        ),
+        (
+            "x25519/ecdsa-p256/transport=quic/server=s2n-quic",
+            MEDIAN,
+            "pages come over QUIC from quic-go and from Caddy",
+        ),
+        (
+            "x25519/ecdsa-p256/transport=quic/server=quic-go/client_program=chromium",
+            MEDIAN,
+            "leave client_program= out",
+        ),
+        (
+            "x25519/ecdsa-p256/transport=quic/server=quic-go/stack=rustls",
+            MEDIAN,
+            "stack= is for Lastbyte's own ends; a browser and quic-go decide that themselves",
+        ),
+        (
+            "x25519/ecdsa-p256/transport=quic/server=caddy/address_validation=retry",
+            MEDIAN,
+            "address_validation= is for Lastbyte's own ends",
+        ),
+        (
+            "x25519/ml-dsa-44+ml-dsa-44+ecdsa-p256/transport=quic/server=caddy",
+            MEDIAN,
+            "offers no ml-dsa-44 over QUIC",
+        ),
+        (
+            HTTP3,
+            "page = \"median-2024\"\nquic_datagram = 1300",
+            "quic_datagram is of Lastbyte's own ends of QUIC",
+        ),
+        (
+            HTTP3,
+            "page = \"median-2024\"\nemulation = \"link\"",
+            "leave emulation",
         ),
         (
             "x25519/ecdsa-p256/resume=ticket/server=node",
