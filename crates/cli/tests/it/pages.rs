@@ -14,6 +14,7 @@ use tempfile::TempDir;
 use crate::common::{Ended, read_rows, run};
 
 mod computing;
+mod http3;
 
 const CLASSICAL: &str = "x25519/ecdsa-p256/server=node";
 const POST_QUANTUM: &str = "X25519MLKEM768/ml-dsa-44+ml-dsa-44+ecdsa-p256/server=node";

@@ -128,7 +128,11 @@ fn find(arm: &Arm, caller: Caller, cache: &Path) -> Result<Programs, PageError> 
     let server = match (arm.server, arm.transport) {
         (Server::Lastbyte, TransportName::Quic) => None,
         (server, TransportName::Quic) => {
-            Some(found(server.name(), quic::server(server, needs, cache)?))
+            let (program, version) = quic::server(server, needs, cache)?;
+            if caller == Caller::Browser {
+                quic::check_pages(server, &program)?;
+            }
+            Some(found(server.name(), (program, version)))
         }
         (of_tcp, TransportName::Tcp) => Some(found(of_tcp.name(), server(of_tcp, needs, cache)?)),
     };
@@ -221,10 +225,13 @@ fn server(server: Server, needs: Needs, cache: &Path) -> Result<(PathBuf, String
             Ok((nginx, version))
         }
         Server::Caddy => {
-            let caddy = chosen("LASTBYTE_CADDY", None, "caddy").ok_or(PageError::NotInstalled {
+            // What is there for QUIC has HTTP/2, too.
+            let built = || Some(quic::built_in(cache, "caddy")).filter(|built| built.exists());
+            let caddy = chosen("LASTBYTE_CADDY", None, "caddy").or_else(built);
+            let caddy = caddy.ok_or(PageError::NotInstalled {
                 by: "server=caddy",
                 program: "caddy",
-                hint: "install it with `apt-get install caddy`, or name it in LASTBYTE_CADDY",
+                hint: "install it with `apt-get install caddy`, or name it in LASTBYTE_CADDY; scripts/quic-peers builds one",
             })?;
             let version = first_line(Command::new(&caddy).arg("version")).unwrap_or_default();
             if needs.ml_dsa {

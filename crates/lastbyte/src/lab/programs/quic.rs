@@ -109,6 +109,45 @@ fn quic_go(by: &'static str, cache: &Path) -> Result<(PathBuf, String), PageErro
     Ok((program, version))
 }
 
+/// Whether a server of QUIC can serve the pages of a site, and not handshakes alone.
+///
+/// # Errors
+///
+/// That it is another, or was built when it could not.
+pub(super) fn check_pages(server: Server, program: &Path) -> Result<(), PageError> {
+    /// The module that sets a response's fields.
+    const FIELDS: &str = "http.handlers.headers";
+    let has = |argument: &[&str], word: &str| {
+        let output = Command::new(program).args(argument).output().ok();
+        output.is_some_and(|output| {
+            let all = [output.stdout, output.stderr].concat();
+            String::from_utf8_lossy(&all).contains(word)
+        })
+    };
+    let (serves, program) = match server {
+        Server::Caddy => (
+            has(&["list-modules"], FIELDS),
+            "Caddy with http.handlers.headers",
+        ),
+        // Its line of usage.
+        Server::QuicGo => (has(&[], "|site "), "a quic-go that serves sites"),
+        _ => return Err(PageError::OURS),
+    };
+    if serves {
+        return Ok(());
+    }
+    Err(PageError::NotInstalled {
+        by: "a page over QUIC",
+        program,
+        hint: "scripts/quic-peers builds it",
+    })
+}
+
+/// Where `scripts/quic-peers` has built a program.
+pub(super) fn built_in(cache: &Path, program: &str) -> PathBuf {
+    cache.join("tools/quic-peers/bin").join(program)
+}
+
 /// What `scripts/quic-peers` has built, or a variable names.
 fn built(
     variable: &'static str,
@@ -116,8 +155,7 @@ fn built(
     program: &'static str,
     cache: &Path,
 ) -> Result<PathBuf, PageError> {
-    let cached = cache.join("tools/quic-peers/bin").join(program);
-    chosen(variable, Some(cached), program).ok_or(PageError::NotInstalled {
+    chosen(variable, Some(built_in(cache, program)), program).ok_or(PageError::NotInstalled {
         by,
         program,
         hint: "scripts/quic-peers builds it",
