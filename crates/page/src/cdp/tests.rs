@@ -123,6 +123,30 @@ fn what_the_page_computes_is_the_sum_of_its_tasks() {
     );
 }
 
+/// The browser has a time of nothing for it.
+#[test]
+fn over_http_3_nothing_connects_before_tls() {
+    let over_tcp = told(&recorded()).1.unwrap();
+    let messages: Vec<Value> = (recorded().iter())
+        .map(|message| {
+            let text = message.to_string();
+            let text = text.replace(r#""protocol":"h2""#, r#""protocol":"h3""#);
+            serde_json::from_str(&text).unwrap()
+        })
+        .collect();
+    let over_quic = told(&messages).1.unwrap();
+    assert!(over_tcp.connect.is_some());
+    assert_eq!(over_quic.connect, None);
+    assert_eq!(over_quic.handshake, over_tcp.handshake);
+    for (quic, tcp) in over_quic.connections.iter().zip(&over_tcp.connections) {
+        let (quic, tcp) = (quic.connecting.unwrap(), tcp.connecting.unwrap());
+        assert_eq!((quic.tcp, quic.tls), (None, tcp.tls));
+        assert_eq!(quic.whole(), tcp.tls);
+        let (connected, _) = tcp.tcp.unwrap();
+        assert_eq!(tcp.whole().unwrap(), (connected, tcp.tls.unwrap().1));
+    }
+}
+
 #[test]
 fn a_slow_machine_is_asked_of_the_browser() {
     let mut browser = Browser::new();

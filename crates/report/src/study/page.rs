@@ -26,7 +26,7 @@ use crate::search;
 use crate::text;
 use crate::waiting::{Which, tables, waits};
 use lastbyte_results::{Progress, QUIC, Summary, family, file_name, group_by};
-use lastbyte_study::{Arm, Cell, EngineName, Measure, Study, TransportName};
+use lastbyte_study::{Arm, Cell, Client, EngineName, Measure, Study, TransportName};
 
 /// What was found, as HTML in light and dark that asks no network for anything: a question with its answer, what each
 /// configuration costs on each network, why, the figures with published numbers in them, the claims, and all numbers.
@@ -142,17 +142,39 @@ fn transports(findings: &Findings) -> String {
         .map(|transport| match transport {
             TransportName::Tcp => format!("the TCP of {}", environment.kernel),
             TransportName::Quic => {
-                let version = environment.versions.get(QUIC);
-                version.map_or_else(
-                    || "QUIC".to_owned(),
-                    |version| format!("the QUIC of {version}"),
-                )
+                format!("the QUIC of {}", quic_ends(findings).join(" and "))
             }
         })
         .collect();
     let last = all.pop().map(|last| format!(" and {last}"));
     let before = all.into_iter().map(|one| format!(", {one}"));
     before.chain(last).collect()
+}
+
+/// What is at the ends of its arms over QUIC: ours, with its version, and programs that people run.
+fn quic_ends(findings: &Findings) -> Vec<&str> {
+    let ours = findings.environment.versions.get(QUIC);
+    let mut all: Vec<&str> = Vec::new();
+    for Measure { experiment, .. } in &findings.study.measures {
+        let arms = experiment.arms.iter();
+        for arm in arms.filter(|arm| arm.transport == TransportName::Quic) {
+            let client = match experiment.has_pages() {
+                true => Client::Chromium,
+                false => arm.client,
+            };
+            let ends = [
+                client.is_foreign().then(|| client.name()),
+                arm.server.is_foreign().then(|| arm.server.name()),
+            ];
+            for end in ends {
+                let end = end.unwrap_or(ours.map_or("quinn", String::as_str));
+                if !all.contains(&end) {
+                    all.push(end);
+                }
+            }
+        }
+    }
+    all
 }
 
 /// What is said of a measure.

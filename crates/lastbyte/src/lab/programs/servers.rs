@@ -28,7 +28,7 @@ pub(in crate::lab) const IDLE: Duration = Duration::from_secs(10);
 /// How long a server may take to start.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What our two servers read.
+/// What our servers read.
 #[derive(Serialize)]
 struct Described<'a> {
     site: &'a Path,
@@ -217,7 +217,7 @@ pub(in crate::lab) fn framing(server: Server) -> Framing {
             most: 8 << 10,
             ..ours
         },
-        // The last two are of QUIC, where no page is loaded.
+        // Over HTTP/3 bodies are as long as Caddy's over HTTP/2, whatever frames there take.
         Server::Caddy | Server::QuicGo | Server::S2nQuic => ours,
     })
 }

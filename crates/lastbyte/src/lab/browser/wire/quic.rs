@@ -67,3 +67,82 @@ fn is_of_handshake(datagram: &[u8]) -> bool {
     ];
     kinds.into_iter().any(|kind| has_packet(datagram, kind))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Ipv4Addr, SocketAddrV4};
+
+    use lastbyte_capture::{Datagram, Point};
+    use lastbyte_link::Time;
+    use lastbyte_tls::KeyLog;
+    use proptest::prelude::*;
+
+    use super::{ObservedPacket, handshakes};
+
+    /// What a browser and its server send, from 25 ms on, each 25 ms later.
+    fn seen(sent: &[(Point, u16, Vec<u8>)]) -> Vec<(u64, Point, Vec<u8>)> {
+        let server = SocketAddrV4::new(Ipv4Addr::new(198, 19, 0, 1), 443);
+        let packet = |(at, (point, port, payload)): (u64, &(Point, u16, Vec<u8>))| {
+            let client = SocketAddrV4::new(Ipv4Addr::new(198, 18, 0, 1), *port);
+            let (source, destination) = match point {
+                Point::SentByClient | Point::DeliveredToServer => (client, server),
+                Point::SentByServer | Point::DeliveredToClient => (server, client),
+            };
+            let datagram = Datagram {
+                source,
+                destination,
+                payload,
+            };
+            Some((at * 25, *point, datagram.packet()?))
+        };
+        (1..).zip(sent).filter_map(packet).collect()
+    }
+
+    fn found(packets: &[(u64, Point, Vec<u8>)]) -> Vec<(u64, Option<u64>, u16)> {
+        let packets = packets.iter().map(|(at, point, bytes)| ObservedPacket {
+            at: Time(*at),
+            point: *point,
+            bytes,
+        });
+        let packets: Vec<ObservedPacket<'_>> = packets.collect();
+        let found = handshakes(&packets, &KeyLog::default());
+        let told = found.iter().map(|one| {
+            let answered = one.answered.map(|at| at.0);
+            (one.began.0, answered, one.ends.client.port())
+        });
+        told.collect()
+    }
+
+    /// An Initial packet begins a connection, and a datagram from somebody without one does not. What the link delivers at the
+    /// server is not the client's.
+    #[test]
+    fn a_connection_begins_with_an_initial_packet() {
+        // A long header of version 1, connection IDs of 8 and 0 bytes, no token, and 4 bytes that nobody can open.
+        let initial = [&[0xc0, 0, 0, 0, 1, 8][..], &[7; 8], &[0, 0, 4], &[0; 4]].concat();
+        let data = [&[0x40][..], &[7; 30]].concat();
+        let (sent, came) = (Point::SentByClient, Point::DeliveredToClient);
+        let packets = seen(&[
+            (came, 1000, data.clone()),
+            (sent, 1000, initial.clone()),
+            (sent, 2000, initial.clone()),
+            (Point::DeliveredToServer, 3000, initial.clone()),
+            (came, 1000, data.clone()),
+            (came, 1000, data.clone()),
+            (sent, 4000, data),
+        ]);
+        assert_eq!(found(&packets), [(50, Some(125), 1000), (75, None, 2000)]);
+    }
+
+    proptest! {
+        #[test]
+        fn anything_is_read(
+            sent in prop::collection::vec(
+                (any::<bool>(), 0_u16..3, prop::collection::vec(any::<u8>(), 0..200)), 0..30
+            ),
+        ) {
+            let point = |is_client| if is_client { Point::SentByClient } else { Point::DeliveredToClient };
+            let sent = sent.into_iter().map(|(is_client, port, bytes)| (point(is_client), port, bytes));
+            found(&seen(&sent.collect::<Vec<_>>()));
+        }
+    }
+}
