@@ -158,9 +158,10 @@ fn quic_ends(findings: &Findings) -> Vec<&str> {
     for Measure { experiment, .. } in &findings.study.measures {
         let arms = experiment.arms.iter();
         for arm in arms.filter(|arm| arm.transport == TransportName::Quic) {
-            let client = match experiment.has_pages() {
-                true => Client::Chromium,
-                false => arm.client,
+            let client = if experiment.has_pages() {
+                Client::Chromium
+            } else {
+                arm.client
             };
             let ends = [
                 client.is_foreign().then(|| client.name()),

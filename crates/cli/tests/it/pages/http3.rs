@@ -103,6 +103,10 @@ fn a_page_comes_over_http_3() {
     let seen: Vec<_> = (seen.map(|one| (one.name.as_str(), one.certificate_bytes))).collect();
     let [server, asset] = ["server.example", "asset1.example"];
     assert_eq!(seen, [(server, 13_000), (asset, 13_000), (asset, 13_000)]);
+    let reported = run(place.lastbyte().args(["report", "one", "-o", "page.html"]));
+    assert_eq!(reported.code, Some(0), "{}", reported.stderr);
+    let page = fs::read_to_string(place.path("page.html")).unwrap();
+    assert!(page.contains("and the QUIC of chromium and quic-go, in virtual time"));
     // Alone it has the same row.
     let alone = self::place(&[LONG]);
     let ended = run(&mut alone.run("one"));

@@ -103,7 +103,7 @@ pub(super) struct Handshake {
 #[derive(Debug)]
 enum Carried {
     /// In records, which these keys open.
-    Records(Streams, KeyLog),
+    Records(Box<Streams>, KeyLog),
     /// In datagrams, of which no more is read.
     Datagrams,
 }
@@ -119,7 +119,7 @@ impl Handshake {
         let Carried::Records(streams, keys) = &self.carried else {
             return None;
         };
-        let Streams { observer, came, .. } = streams;
+        let Streams { observer, came, .. } = &**streams;
         let mut http = Http::of(&observer.observe(keys));
         let mut records = observer.response_records(keys);
         let (end, _) = records.find(|(_, content)| http.responds(content))?;
@@ -236,7 +236,7 @@ fn of_tcp(packets: &[ObservedPacket<'_>], keys: &KeyLog) -> Vec<Handshake> {
             began: streams.began?,
             answered: streams.came.first().map(|(_, at)| *at),
             exchange: exchange(&streams.observer, &keys, Some(streams.mss)),
-            carried: Carried::Records(streams, keys),
+            carried: Carried::Records(Box::new(streams), keys),
         })
     });
     found.collect()
