@@ -439,7 +439,7 @@ const OTHERS: &[Column] = &[
     of_load!(whole "lcp_ns", "from there to the largest contentful paint, in frames of the browser", lcp, absent NO_PAGE),
     of_load!(whole "load_ns", "from there to the load event", load, absent NO_PAGE),
     of_load!(whole "speed_index_ns", "how late what is seen of the page was seen, weighted by its share (Speed Index), in frames of the browser", speed_index, absent NO_PAGE),
-    of_load!(whole "ttfb_computing_ns", "how much of a document's `ttfb_ns` browser and server computed, as nothing that they waited for was on the network", ttfb_computing, absent "no page was loaded, the engine was virtual, the document was redirected, or packets were not seen"),
+    of_load!(whole "ttfb_computing_ns", "how much of a document's `ttfb_ns` browser and server computed, as nothing that they waited for was on the network", ttfb_computing, absent "no page was loaded, the engine was virtual, the document was redirected, it came over QUIC, or packets were not seen"),
     of_load!(whole "fcp_cpu_ns", "processor time that tasks of the page's main thread had taken by the first contentful paint, as the browser traces them", fcp_cpu, absent NO_TASKS),
     of_load!(whole "lcp_cpu_ns", "the same by the largest contentful paint", lcp_cpu, absent NO_TASKS),
     of_load!(whole "load_cpu_ns", "the same by the load event", load_cpu, absent NO_TASKS),
