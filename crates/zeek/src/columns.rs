@@ -14,10 +14,11 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::{Type, TypePtr};
 
+use crate::handshake::Carrier;
 use crate::handshake::Handshake;
 use crate::join::{Connection, SslPart};
 use crate::servers::Names;
-use crate::tally::{Carrier, verdict};
+use crate::tally::verdict;
 
 /// Rows of a row group, which is what memory holds.
 const GROUP: usize = 32 << 10;

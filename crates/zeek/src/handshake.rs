@@ -1,4 +1,4 @@
-//! What distinguishes handshakes.
+//! What distinguishes handshakes, and what carries them.
 
 /// How a handshake went, if it says anything of resumption.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,4 +16,16 @@ impl Handshake {
             Handshake::Resumed => "resumed",
         }
     }
+}
+
+/// What carries TLS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Carrier {
+    /// TCP.
+    Tls,
+    /// UDP, of which rows are counted by their version and for nothing else: it carries calls and
+    /// tunnels.
+    Dtls,
+    /// QUIC, of which Zeek sees the hellos alone.
+    Quic,
 }

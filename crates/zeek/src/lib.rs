@@ -42,6 +42,7 @@ mod version;
 
 pub use cdn::{CdnError, CdnList, Class, DEFAULT as DEFAULT_CDN_LIST};
 pub use columns::{ParquetFolder, SQL};
+pub use handshake::Carrier;
 pub use input::{Found, Source, sources};
 pub use profile::{FEWEST, NoProfile};
 pub use report::{SCHEMA, json, text};
@@ -49,7 +50,7 @@ pub use servers::Names;
 pub use share::Share;
 pub use sketch::Sketch;
 pub use survey::{JOIN_ROWS, Lines, Options, Survey, survey, survey_bytes};
-pub use tally::{Amounts, Carrier, OfQuic, OfVersion, Tally, Unusable};
+pub use tally::{Amounts, OfQuic, OfVersion, Tally, Unusable};
 pub use version::Version;
 
 /// A script for Zeek that logs what the default logs lack.

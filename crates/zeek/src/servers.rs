@@ -6,9 +6,8 @@ use std::hash::{BuildHasherDefault, Hasher};
 use lastbyte_link::visible;
 
 use crate::cdn::CdnList;
-use crate::handshake::Handshake;
+use crate::handshake::{Carrier, Handshake};
 use crate::row::digest;
-use crate::tally::Carrier;
 use crate::tsv::unescape;
 
 /// Servers that are distinguished. Those that come later are counted together.

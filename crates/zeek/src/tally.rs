@@ -1,7 +1,7 @@
 //! What is counted of connections that are known as well as they will be.
 
 use crate::cdn::Class;
-use crate::handshake::Handshake;
+use crate::handshake::{Carrier, Handshake};
 use crate::join::{ConnPart, Connection, History, SslPart};
 use crate::profile::Joint;
 use crate::row::Transport;
@@ -17,18 +17,6 @@ pub(crate) enum End {
     Expired,
     /// All rows were read.
     AllRead,
-}
-
-/// What carries TLS.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Carrier {
-    /// TCP.
-    Tls,
-    /// UDP, of which rows are counted by their version and for nothing else: it carries calls and
-    /// tunnels.
-    Dtls,
-    /// QUIC, of which Zeek sees the hellos alone.
-    Quic,
 }
 
 /// What is known of a connection besides what its rows say.

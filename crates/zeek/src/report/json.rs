@@ -6,11 +6,12 @@ use serde::Serialize;
 
 use super::{ByServer, ENOUGH, largest};
 use crate::cdn::Class;
+use crate::handshake::Carrier;
 use crate::handshake::Handshake;
 use crate::share::Share;
 use crate::sketch::Sketch;
 use crate::survey::{Lines, Survey};
-use crate::tally::{Carrier, Unusable};
+use crate::tally::Unusable;
 use crate::version::Version;
 
 /// The JSON Schema of the document.

@@ -4,11 +4,11 @@ use std::fmt::Write;
 
 use super::{ByServer, ENOUGH, largest};
 use crate::cdn::Class;
+use crate::handshake::Carrier;
 use crate::handshake::Handshake;
 use crate::share::Share;
 use crate::sketch::Sketch;
 use crate::survey::Survey;
-use crate::tally::Carrier;
 use crate::version::Version;
 
 /// What a survey says, with so many servers by name if names were kept.
