@@ -41,7 +41,7 @@ struct Ends {
     under_way: [Vec<Vec<u8>>; 2],
     /// All that came, by receiver.
     before: [Vec<Vec<u8>>; 2],
-    /// Destination and Source Connection ID of the last long header, by sender.
+    /// Destination and Source Connection ID of the last header, by sender.
     ids: [Option<[Vec<u8>; 2]>; 2],
     /// What the client's first Initial packet is protected with, and the server's.
     initial: Option<[PacketSecret; 2]>,
@@ -52,6 +52,8 @@ struct Ends {
     is_validated: bool,
     /// Of packets that are made here.
     number: u32,
+    /// The Key Phase bit of the last 1-RTT packet, by sender, and how often that has changed: quinn updates keys as it likes.
+    phases: [(u8, u32); 2],
 }
 
 impl Ends {
@@ -79,6 +81,7 @@ impl Ends {
                     break;
                 }
                 assert!(!datagram.is_empty() && datagram.len() <= Settings::DATAGRAM.into());
+                self.note(sender, &datagram);
                 self.leaves(sender, datagram.clone());
             }
             if let Some(ended) = self.ends[sender].ended() {
@@ -92,13 +95,48 @@ impl Ends {
         }
     }
 
-    fn leaves(&mut self, sender: usize, datagram: Vec<u8>) {
-        if let Some(ids) = ids(&datagram) {
+    /// Notes the connection IDs of a datagram of its own connection: what answers others' has theirs.
+    fn note(&mut self, sender: usize, datagram: &[u8]) {
+        if let Some(ids) = ids(datagram) {
             if sender == CLIENT && self.initial.is_none() {
                 self.initial = PacketSecret::initial(&ids[0]);
             }
             self.ids[sender] = Some(ids);
+        } else {
+            self.note_short(sender, datagram);
         }
+    }
+
+    /// Looks at a 1-RTT packet: the connection ID is another one than of the handshake, which is retired, and the Key Phase bit
+    /// (RFC 9001, 6).
+    fn note_short(&mut self, sender: usize, datagram: &[u8]) -> Option<()> {
+        const KEY_PHASE: u8 = 0x04;
+        let [destination, _] = self.ids[sender].as_mut()?;
+        let number_at = 1 + destination.len();
+        *destination = datagram.get(1..number_at)?.to_vec();
+        let sample = *datagram.get(number_at + 4..)?.first_chunk()?;
+        let secret = self.secret(sender, "TRAFFIC_SECRET_0")?;
+        let [mask, ..] = secret.header()?.mask(sample)?;
+        let phase = (datagram[0] ^ mask) & KEY_PHASE;
+        let (before, updates) = &mut self.phases[sender];
+        *updates += u32::from(phase != *before);
+        *before = phase;
+        Some(())
+    }
+
+    /// What an end's packets are protected with.
+    fn secret(&self, sender: usize, label: &str) -> Option<PacketSecret> {
+        let label = format!("{}_{label} ", ["CLIENT", "SERVER"][sender]);
+        let log = self.ends[sender].key_log();
+        let line = log.as_str().lines().find(|line| line.starts_with(&label))?;
+        let secret = hex::decode(line.split(' ').nth(2)?).ok()?;
+        Some(PacketSecret {
+            cipher_suite: if secret.len() == 48 { 0x1302 } else { 0x1301 },
+            secret,
+        })
+    }
+
+    fn leaves(&mut self, sender: usize, datagram: Vec<u8>) {
         if sender == SERVER && !self.is_validated {
             self.sent += datagram.len();
             let most = 3 * self.got + usize::from(Settings::DATAGRAM);
@@ -117,26 +155,47 @@ impl Ends {
         self.flush();
     }
 
+    /// Has the peer of this end close in a 1-RTT packet: QUIC itself or its application, with a reason and what is behind. That
+    /// packet is opened, or no forged 1-RTT packet of this target reaches anything.
+    fn close(&mut self, receiver: usize, piece: &[u8]) {
+        let [kind, code, reason, rest @ ..] = piece else {
+            return;
+        };
+        let (reason, behind) = rest.split_at(rest.len().min(usize::from(reason & 0x3f)));
+        let mut frames = match kind & 1 {
+            0 => vec![0x1c, code & 0x3f, 0],
+            _ => vec![0x1d, code & 0x3f],
+        };
+        frames.push(reason.len() as u8);
+        frames.extend(reason);
+        frames.extend(behind);
+        let Some(packet) = self.seal(receiver, 3, &frames) else {
+            return;
+        };
+        let end = &self.ends[receiver];
+        let has_keys = end.is_established() && end.ended().is_none();
+        self.receive(receiver, &packet);
+        let end = &mut self.ends[receiver];
+        assert!(
+            !has_keys || end.ended().is_some(),
+            "it does not hear a close"
+        );
+        assert!(!has_keys || end.open().is_none(), "it goes on after that");
+    }
+
     /// A packet to this end with these frames, of a level: Initial, 0-RTT, Handshake, 1-RTT.
     fn seal(&mut self, receiver: usize, level: u8, frames: &[u8]) -> Option<Vec<u8>> {
         const TAG: usize = 16;
         let sender = 1 - receiver;
         let [destination, source] = self.ids[sender].clone()?;
-        let log = self.ends[sender].key_log();
-        let secret_of = |label: &str| {
-            let line = log.as_str().lines().find(|line| line.starts_with(label))?;
-            let secret = hex::decode(line.split(' ').nth(2)?).ok()?;
-            Some(PacketSecret {
-                cipher_suite: if secret.len() == 48 { 0x1302 } else { 0x1301 },
-                secret,
-            })
-        };
-        let side = ["CLIENT", "SERVER"][sender];
         let (first, secret) = match level {
             0 => (0xc3, self.initial.as_ref().map(|both| both[sender].clone())),
-            1 => (0xd3, secret_of("CLIENT_EARLY_TRAFFIC_SECRET")),
-            2 => (0xe3, secret_of(&format!("{side}_HANDSHAKE_TRAFFIC_SECRET"))),
-            _ => (0x43, secret_of(&format!("{side}_TRAFFIC_SECRET_0"))),
+            1 => (0xd3, self.secret(CLIENT, "EARLY_TRAFFIC_SECRET")),
+            2 => (0xe3, self.secret(sender, "HANDSHAKE_TRAFFIC_SECRET")),
+            _ => (
+                0x43 | self.phases[sender].0,
+                self.secret(sender, "TRAFFIC_SECRET_0"),
+            ),
         };
         let secret = secret?;
         self.number += 1;
@@ -162,7 +221,13 @@ impl Ends {
         let number_at = packet.len();
         packet.extend(number);
         let number = u64::from(1000 + self.number);
-        let tag = secret.sealing()?.seal(number, &packet, &mut payload)?;
+        let updates = if first & 0x80 == 0 {
+            self.phases[sender].1
+        } else {
+            0
+        };
+        let updated = (0..updates).try_fold(secret.clone(), |secret, _| secret.updated())?;
+        let tag = updated.sealing()?.seal(number, &packet, &mut payload)?;
         packet.extend([&payload[..], &tag].concat());
         let sample = packet.get(number_at + 4..)?.first_chunk()?;
         let [mask, rest @ ..] = secret.header()?.mask(*sample)?;
@@ -219,6 +284,7 @@ fuzz_target!(|data: &[u8]| {
         sent: 0,
         is_validated: false,
         number: 0,
+        phases: [(0, 0); 2],
     };
     if ends.ends[CLIENT].has_early_data()
         && let Some(request) = ends.ends[CLIENT].open()
@@ -299,6 +365,7 @@ fuzz_target!(|data: &[u8]| {
                     ends.flush();
                 }
             }
+            15 if tag & 0x20 != 0 => ends.close(receiver, piece),
             level => {
                 let mut frames = piece.to_vec();
                 if level == 12 {

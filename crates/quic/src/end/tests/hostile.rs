@@ -9,9 +9,12 @@ use super::*;
 struct Two {
     ends: [End; 2],
     now: Time,
-    /// Destination and Source Connection ID of the last long header that each has sent.
+    /// Destination and Source Connection ID of the last header that each has sent.
     ids: [[Vec<u8>; 2]; 2],
     initial: Option<[PacketSecret; 2]>,
+    /// The Key Phase bit of the last 1-RTT packet of each, and how often that has changed: quinn updates keys as it likes
+    /// (RFC 9001, 6).
+    phases: [(u8, u32); 2],
 }
 
 const CLIENT: usize = 0;
@@ -27,6 +30,7 @@ impl Two {
             now: Time(0),
             ids: Default::default(),
             initial: None,
+            phases: [(0, 0); 2],
         }
     }
 
@@ -39,6 +43,8 @@ impl Two {
                     self.initial = PacketSecret::initial(&ids[0]);
                 }
                 self.ids[sender] = ids;
+            } else {
+                self.note_short(sender, &datagram);
             }
             all.push(datagram.clone());
         }
@@ -65,45 +71,73 @@ impl Two {
         self.ends.iter().all(End::is_established)
     }
 
+    /// What an end's packets are protected with.
+    fn secret(&self, sender: usize, label: &str) -> PacketSecret {
+        let label = format!("{}_{label} ", ["CLIENT", "SERVER"][sender]);
+        let log = self.ends[sender].key_log();
+        let line = log.as_str().lines().find(|line| line.starts_with(&label));
+        let secret = hex(line.unwrap().split(' ').nth(2).unwrap());
+        PacketSecret {
+            cipher_suite: if secret.len() == 48 { 0x1302 } else { 0x1301 },
+            secret,
+        }
+    }
+
+    /// Looks at a 1-RTT packet: the connection ID is another one than of the handshake, which is retired, and the Key Phase bit.
+    fn note_short(&mut self, sender: usize, datagram: &[u8]) {
+        const KEY_PHASE: u8 = 0x04;
+        let number_at = 1 + self.ids[sender][0].len();
+        self.ids[sender][0] = datagram[1..number_at].to_vec();
+        let sample = *datagram[number_at + 4..].first_chunk().unwrap();
+        let header = self.secret(sender, "TRAFFIC_SECRET_0").header().unwrap();
+        let [mask, ..] = header.mask(sample).unwrap();
+        let phase = (datagram[0] ^ mask) & KEY_PHASE;
+        let (before, updates) = &mut self.phases[sender];
+        *updates += u32::from(phase != *before);
+        *before = phase;
+    }
+
     /// A packet to this end, protected as the other one would.
     fn seal(&self, receiver: usize, kind: PacketKind, number: u32, frames: &[u8]) -> Vec<u8> {
         let sender = 1 - receiver;
-        let log = self.ends[sender].key_log();
-        let secret_of = |label: &str| {
-            let line = log.as_str().lines().find(|line| line.starts_with(label));
-            let secret = hex(line.unwrap().split(' ').nth(2).unwrap());
-            PacketSecret {
-                cipher_suite: if secret.len() == 48 { 0x1302 } else { 0x1301 },
-                secret,
-            }
-        };
-        let side = ["CLIENT", "SERVER"][sender];
         let (first, secret) = match kind {
             PacketKind::Initial => (0xc3_u8, self.initial.as_ref().unwrap()[sender].clone()),
-            PacketKind::Handshake => (0xe3, secret_of(&format!("{side}_HANDSHAKE_TRAFFIC_SECRET"))),
+            PacketKind::Handshake => (0xe3, self.secret(sender, "HANDSHAKE_TRAFFIC_SECRET")),
+            PacketKind::OneRtt => (
+                0x43 | self.phases[sender].0,
+                self.secret(sender, "TRAFFIC_SECRET_0"),
+            ),
             other => panic!("{other:?} is not sealed here"),
         };
+        let is_long = kind != PacketKind::OneRtt;
         let mut payload = frames.to_vec();
         payload.resize(payload.len().max(4), 0);
         let mut packet = vec![first];
-        packet.extend(QUIC_V1.to_be_bytes());
-        for id in &self.ids[sender] {
-            packet.push(id.len() as u8);
-            packet.extend(id);
+        let [destination, source] = &self.ids[sender];
+        if is_long {
+            packet.extend(QUIC_V1.to_be_bytes());
+            for id in [destination, source] {
+                packet.push(id.len() as u8);
+                packet.extend(id);
+            }
+            if kind == PacketKind::Initial {
+                packet.push(0);
+            }
+            let length = (4 + payload.len() + 16) as u32 | 2 << 30;
+            packet.extend(length.to_be_bytes());
+        } else {
+            packet.extend(destination);
         }
-        if kind == PacketKind::Initial {
-            packet.push(0);
-        }
-        let length = (4 + payload.len() + 16) as u32 | 2 << 30;
-        packet.extend(length.to_be_bytes());
         let number_at = packet.len();
         packet.extend(number.to_be_bytes());
-        let sealing = secret.sealing().unwrap();
+        let updates = if is_long { 0 } else { self.phases[sender].1 };
+        let updated = (0..updates).fold(secret.clone(), |secret, _| secret.updated().unwrap());
+        let sealing = updated.sealing().unwrap();
         let tag = sealing.seal(number.into(), &packet, &mut payload).unwrap();
         packet.extend([&payload[..], &tag].concat());
         let sample = packet[number_at + 4..].first_chunk().unwrap();
         let [mask, rest @ ..] = secret.header().unwrap().mask(*sample).unwrap();
-        packet[0] ^= mask & 0x0f;
+        packet[0] ^= mask & if is_long { 0x0f } else { 0x1f };
         for (byte, mask) in packet[number_at..].iter_mut().zip(rest) {
             *byte ^= mask;
         }
@@ -302,6 +336,138 @@ fn a_peer_may_close_in_each_state_of_a_handshake() {
             assert_eq!(is_closed, !is_dropped, "{receiver} {kind:?}: {reason:?}");
             // Nor does it answer with more than a word, however often it hears more.
             assert!(two.send(receiver).len() <= 1 || is_dropped);
+        }
+    }
+}
+
+/// Where a connection is when its peer closes it in a 1-RTT packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// Its handshake has just become complete at this end, and the other may not know it yet.
+    Established,
+    /// A part of the response has come.
+    WithinTransfer,
+    /// All of it has.
+    AfterLastByte,
+}
+
+/// As far as that for this end, with what it was asked or asks.
+fn at_stage(stack: &Arc<dyn Stack>, stage: Stage, receiver: usize) -> (Two, Option<Request>) {
+    let mut two = Two::new([stack, stack]);
+    while !two.ends[receiver].is_established() {
+        for sender in [CLIENT, SERVER] {
+            if !two.ends[receiver].is_established() {
+                let sent = two.send(sender);
+                two.receive(1 - sender, &sent);
+            }
+        }
+    }
+    if stage == Stage::Established {
+        return (two, None);
+    }
+    two.settle();
+    let request = two.ends[CLIENT].open().unwrap();
+    two.ends[CLIENT].write(request, b"get");
+    two.ends[CLIENT].finish(request);
+    let asking = two.send(CLIENT);
+    two.receive(SERVER, &asking);
+    let answering = two.ends[SERVER].accept().unwrap();
+    two.ends[SERVER].read(answering);
+    let length = match stage {
+        Stage::WithinTransfer => 1_000_000,
+        Stage::Established | Stage::AfterLastByte => 10_000,
+    };
+    let written = two.ends[SERVER].write(answering, &vec![1; length]);
+    if stage == Stage::AfterLastByte {
+        assert_eq!(written, length);
+        two.ends[SERVER].finish(answering);
+        two.settle();
+        assert_eq!(two.ends[CLIENT].read(request), (length as u64, true));
+    } else {
+        let sent = two.send(SERVER);
+        assert!(sent.len() > 2);
+        two.receive(CLIENT, &sent[..sent.len() / 2]);
+        let (bytes, is_all) = two.ends[CLIENT].read(request);
+        assert!(bytes > 0 && !is_all);
+    }
+    (two, Some([request, answering][receiver]))
+}
+
+/// QUIC's own and the application's, in a 1-RTT packet of a peer that has the keys, to either end (RFC 9000, 19.19).
+#[test]
+fn a_peer_may_close_in_each_state_of_a_connection() {
+    let _seeded = Randomness::of_seed(7);
+    let stack = stack();
+    let stages = [
+        Stage::Established,
+        Stage::WithinTransfer,
+        Stage::AfterLastByte,
+    ];
+    // INTERNAL_ERROR in a frame of no type; H3_NO_ERROR; certificate_required in a CRYPTO frame. Behind some is what is no frame, and
+    // some say that they are longer than they are.
+    let closes = [
+        (
+            &[0x1c, 1, 0, 2, b'n', b'o'][..],
+            "aborted by peer: ",
+            ": no",
+        ),
+        (
+            &[0x1d, 0x41, 0, 2, b'n', b'o'],
+            "closed by peer: no",
+            "(code 256)",
+        ),
+        (
+            &[0x1c, 0x41, 0x74, 6, 2, b'n', b'o'],
+            "the peer refused: ",
+            "certificate_required (116)",
+        ),
+        (&[0x1c, 1, 0, 2, b'n', b'o', 0x3f, 0xff], "", ""),
+        (&[0x1d, 0x41, 0, 2, b'n', b'o', 0x3f, 0xff], "", ""),
+        (&[0x1c, 1, 0, 0x7f, 0xff, b'n'], "", ""),
+        (&[0x1d, 0x41, 0, 0x7f, 0xff, b'n'], "", ""),
+    ];
+    for receiver in [CLIENT, SERVER] {
+        for stage in stages {
+            for (close, begins, ends) in closes {
+                let what = format!("{receiver} {stage:?} {close:?}");
+                let (mut two, request) = at_stage(&stack, stage, receiver);
+                assert_eq!(two.reason(receiver), "", "{what}");
+                // What nobody can open comes before it, and behind it.
+                let packet = two.seal(receiver, PacketKind::OneRtt, 1000, close);
+                let forged = [&packet[..packet.len() - 1], &[!packet[packet.len() - 1]]].concat();
+                let garbage = [vec![0x43; 100], vec![0xff; 1200], vec![0]];
+                two.receive(receiver, &garbage);
+                two.receive(receiver, &[forged]);
+                assert_eq!(two.reason(receiver), "", "{what}");
+                two.receive(receiver, &[packet.clone()]);
+                let reason = two.reason(receiver);
+                assert!(
+                    !reason.is_empty() && !reason.contains('\n'),
+                    "{what}: {reason:?}"
+                );
+                let is_expected = reason.starts_with(begins) && reason.ends_with(ends);
+                assert!(is_expected, "{what}: {reason:?}");
+                // It answers with a word at most, whatever it hears then, and says nothing else.
+                let again = two.seal(receiver, PacketKind::OneRtt, 1001, close);
+                two.receive(receiver, &[packet, again]);
+                two.receive(receiver, &garbage);
+                let end = &mut two.ends[receiver];
+                assert!(end.open().is_none() && end.accept().is_none(), "{what}");
+                if let Some(request) = request {
+                    assert_eq!(end.write(request, b"more"), 0, "{what}");
+                    end.finish(request);
+                    end.read(request);
+                }
+                let mut words = two.send(receiver).len();
+                while let Some(due) = two.ends[receiver].deadline() {
+                    two.now = due;
+                    two.ends[receiver].on_time(due);
+                    words += two.send(receiver).len();
+                }
+                assert!(words <= 1, "{what}: {words} datagrams");
+                assert!(two.now < Time(30_000_000_000), "{what}: {:?}", two.now);
+                assert_eq!(two.reason(receiver), reason, "{what}");
+            }
         }
     }
 }
