@@ -418,6 +418,9 @@ struct Reader<'k> {
     id_lengths: [Option<usize>; 2],
     /// Whether a packet of the server's could be opened: a Retry after that is none (RFC 9000, 17.2.5.2).
     is_answered: bool,
+    /// Whether the client has begun again with the token of a Retry packet: others that come then are none (RFC 9000, 17.2.5.2).
+    has_begun_again: bool,
+    is_retried: bool,
 }
 
 impl<'k> Reader<'k> {
@@ -433,6 +436,8 @@ impl<'k> Reader<'k> {
             data_sent: Default::default(),
             id_lengths: [None; 2],
             is_answered: false,
+            has_begun_again: false,
+            is_retried: false,
         }
     }
 
@@ -472,7 +477,10 @@ impl<'k> Reader<'k> {
         let level = match (header.kind, self.depth) {
             (PacketKind::Initial, _) => 0,
             (PacketKind::Handshake, _) => 1,
-            (PacketKind::Retry, _) if sender == Side::Server && !self.is_answered => {
+            (PacketKind::Retry, _)
+                if sender == Side::Server && !self.is_answered && !self.has_begun_again =>
+            {
+                self.is_retried = true;
                 // The client begins again, with keys of the connection ID that is in it (RFC 9001, 5.2).
                 for side in &mut self.spaces {
                     side[0].keys = None;
@@ -487,6 +495,7 @@ impl<'k> Reader<'k> {
             }
             _ => return None,
         };
+        self.has_begun_again |= self.is_retried && sender == Side::Client && header.token > 0;
         self.find_keys(sender, header);
         let space = &mut self.spaces[sender as usize][level];
         let (header_keys, packet_keys) = space.keys.as_ref()?;

@@ -72,6 +72,12 @@ impl Credit {
         self.sent
     }
 
+    /// What it had received and sent when that was the most by that, at any time until then.
+    #[must_use]
+    pub fn most(&self) -> Option<(u64, u64)> {
+        self.most.map(|(sent, received)| (received, sent))
+    }
+
     /// The most that it had sent by what it had received, at any time until then.
     #[must_use]
     pub fn amplification(&self) -> Option<f64> {
