@@ -4,6 +4,7 @@ mod connection;
 mod finding;
 mod fleet;
 mod measure;
+mod quic;
 mod session;
 mod stream;
 mod target;
@@ -22,6 +23,7 @@ use lastbyte_probe::Document;
 use openssl::x509::X509;
 
 use self::finding::{Detail, Manners};
+use self::quic::WithQuic;
 use self::target::Target;
 use super::budgets::{self, Budgets};
 use super::draft::Draft;
@@ -41,7 +43,7 @@ pub(super) struct Probe {
     /// Take what an earlier probe wrote with --format json, and connect to nobody
     #[arg(long, value_name = "FILE.json", conflicts_with = "target")]
     from: Option<PathBuf>,
-    /// Connections at most
+    /// Connections over TCP at most
     #[arg(long, value_name = "N", default_value = "6", value_parser = clap::value_parser!(u8).range(1..=6))]
     connections: u8,
     /// Connections that are begun in a second, at most
@@ -50,6 +52,10 @@ pub(super) struct Probe {
     /// How long it may take in all
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = timeout)]
     timeout: Duration,
+    /// When to make one more, over QUIC: where the server's Alt-Svc has HTTP/3 at its own host (alt-svc), at the same port in
+    /// any case (always), or never
+    #[arg(long, value_name = "WHEN", default_value = "alt-svc")]
+    quic: WithQuic,
     /// Whom to trust, as PEM [default: the roots of this machine]
     #[arg(long, value_name = "FILE")]
     ca: Option<PathBuf>,
@@ -166,6 +172,7 @@ impl Probe {
             connections: usize::from(self.connections),
             interval: Duration::from_secs(1) / u32::from(self.max_rate),
             timeout: self.timeout,
+            quic: self.quic,
             detail: if self.verbose {
                 Detail::Connections
             } else {
@@ -176,8 +183,13 @@ impl Probe {
 
     fn probe(&self, target: &Target) -> Result<Document, Failure> {
         let manners = self.manners();
+        let besides = match self.quic {
+            WithQuic::AltSvc => " and one over QUIC if it names that",
+            WithQuic::Always => " and one over QUIC",
+            WithQuic::Never => "",
+        };
         tell(format_args!(
-            "{}: at most {}, one after the other, {} in a second, {} s in all; GET {}",
+            "{}: at most {}{besides}, one after the other, {} in a second, {} s in all; GET {}",
             target.host,
             counted(manners.connections, "connection"),
             self.max_rate,

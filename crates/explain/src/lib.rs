@@ -24,7 +24,7 @@ pub use seen::{
 };
 pub use suppose::{Supposition, handshake_flights, supposed, supposed_own, suppositions};
 pub use wire::{ByChance, OwnChain, Signature, Unknown, wire, wire_of_own, wire_with};
-pub(crate) use wire::{check_over, without_certificates};
+pub(crate) use wire::{check_over, with_messages, without_certificates};
 
 use std::fmt;
 use std::time::Duration;

@@ -306,7 +306,7 @@ pub(crate) fn without_certificates(exchange: &Exchange) -> Exchange {
 }
 
 /// The same with other sizes of messages, each in records of its own; none where it is not sent.
-fn with_messages(
+pub(crate) fn with_messages(
     exchange: &Exchange,
     sizes: impl IntoIterator<Item = (Message, Option<usize>)>,
 ) -> Exchange {

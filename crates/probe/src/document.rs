@@ -2,8 +2,10 @@
 
 mod answer;
 mod exchange;
+mod quic;
 
 pub use answer::{Answered, ResponseSeen, TicketsSeen};
+pub use quic::{FirstAnswer, MOST_DATAGRAMS, NamedBy, QuicSeen};
 
 use lastbyte_link::visible;
 use lastbyte_sizes::KeyAlgorithm;
@@ -108,6 +110,9 @@ pub struct Document {
     /// arithmetic.
     #[serde(default)]
     pub edges: Vec<Edge>,
+    /// What a connection over QUIC showed; none where none was tried.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quic: Option<QuicSeen>,
     /// What else there is to say, a line each.
     #[serde(default)]
     pub notes: Vec<String>,
@@ -419,6 +424,9 @@ impl Document {
         if let Some(response) = &mut self.response {
             response.fitted();
         }
+        if let Some(quic) = &mut self.quic {
+            quic.fitted();
+        }
         self.tls.tickets = self.tls.tickets.min(MOST_SEGMENTS as u32);
         self.checked()
     }
@@ -486,8 +494,10 @@ impl Document {
             times,
             response,
             edges,
+            quic,
             ..
         } = self;
+        let quic = quic.iter().flat_map(QuicSeen::numbers);
         let window = window.iter().flat_map(|window| {
             [
                 Number::positive("window.least", Some(window.least), MOST_SEGMENTS),
@@ -576,6 +586,7 @@ impl Document {
         .chain(tls.tickets_seen.numbers())
         .chain(response)
         .chain(edges)
+        .chain(quic)
     }
 }
 

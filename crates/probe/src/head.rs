@@ -4,6 +4,7 @@ use httparse::{EMPTY_HEADER, ParserConfig, Status};
 use lastbyte_link::visible;
 use thiserror::Error;
 
+use crate::alt_svc::{AltSvcError, Alternative, alternatives};
 use crate::body::Body;
 
 /// A head, or all that comes before it together, has no more bytes.
@@ -34,6 +35,8 @@ pub struct Response {
     pub location: Option<String>,
     /// What else serves the origin (RFC 7838), as it can be shown.
     pub alt_svc: Option<String>,
+    /// The same as it is read.
+    pub alternatives: Result<Vec<Alternative>, AltSvcError>,
     /// Its body, with what of it came with the head.
     pub body: Body,
 }
@@ -124,6 +127,8 @@ impl Head {
             status,
             location: field(lines, "location"),
             alt_svc: field(lines, "alt-svc"),
+            // Several fields are one list (RFC 9110, section 5.3).
+            alternatives: alternatives(&values(lines, "alt-svc").collect::<Vec<_>>().join(&b',')),
             body,
         }
     }
@@ -145,21 +150,25 @@ fn field(head: &[u8], name: &str) -> Option<String> {
 
 /// The same of all fields of this name, whatever bytes they have.
 fn fields(head: &[u8], name: &str) -> impl Iterator<Item = String> {
+    values(head, name).map(|value| {
+        let text: String = String::from_utf8_lossy(value)
+            .chars()
+            .take(MOST_VALUE)
+            .collect();
+        visible(&text)
+    })
+}
+
+/// The same as they came.
+fn values<'h>(head: &'h [u8], name: &str) -> impl Iterator<Item = &'h [u8]> {
     let lines = head.split(|byte| *byte == b'\n').skip(1);
-    let values = lines.filter_map(move |line| {
+    lines.filter_map(move |line| {
         let colon = line.iter().position(|byte| *byte == b':')?;
         let (found, value) = line.split_at_checked(colon)?;
         let value = value.get(1..)?;
         found
             .eq_ignore_ascii_case(name.as_bytes())
             .then(|| value.trim_ascii())
-    });
-    values.map(|value| {
-        let text: String = String::from_utf8_lossy(value)
-            .chars()
-            .take(MOST_VALUE)
-            .collect();
-        visible(&text)
     })
 }
 
@@ -181,6 +190,23 @@ mod tests {
         );
         assert_eq!((response.status, response.body.is_whole()), (302, true));
         assert_eq!(response.location.unwrap(), "https://a.example/\\u{1b}[31m");
+    }
+
+    #[test]
+    fn what_serves_an_origin_besides_may_stand_in_several_fields() {
+        let response = whole(
+            "HTTP/1.1 200 OK\r\nAlt-Svc: h2=\":1\"\r\nX: y\r\nalt-svc: h3=\":2\"; ma=3\r\n\r\n",
+        );
+        let ports: Vec<_> = (response.alternatives.unwrap().iter())
+            .map(|alternative| alternative.port)
+            .collect();
+        assert_eq!(ports, [1, 2]);
+        assert_eq!(response.alt_svc.unwrap(), "h2=\":1\"");
+        // What is shown is cut, and what is read is not.
+        let long = format!("{}h3=\":443\"", "h2=\"alt.example:1\", ".repeat(31));
+        let response = whole(&format!("HTTP/1.1 200 OK\r\nAlt-Svc: {long}\r\n\r\n"));
+        assert_eq!(response.alternatives.unwrap().len(), 32);
+        assert_eq!(response.alt_svc.unwrap().len(), MOST_VALUE);
     }
 
     #[test]

@@ -22,6 +22,7 @@
 //! because the path was full, the window has [at least](Certainty::AtLeast) so many segments. Where
 //! packets are lost, or where connections disagree, it is [uncertain](Certainty::Uncertain).
 
+mod alt_svc;
 mod body;
 mod connection;
 mod document;
@@ -37,11 +38,13 @@ mod tests;
 mod window;
 mod writes;
 
+pub use alt_svc::{AltSvcError, Alternative, Http3, MOST_ALTERNATIVES, alternatives, http3};
 pub use body::{Body, Cut};
 pub use connection::{Arrival, Connection, Counters, Event};
 pub use document::{
-    Answered, Certificate, ClientCertificate, Document, DocumentError, Edge, JSON_SCHEMA, Left,
-    PathReport, ResponseSeen, SCHEMA, TicketsSeen, Times, TlsSeen, VERSION, WindowSeen,
+    Answered, Certificate, ClientCertificate, Document, DocumentError, Edge, FirstAnswer,
+    JSON_SCHEMA, Left, MOST_DATAGRAMS, NamedBy, PathReport, QuicSeen, ResponseSeen, SCHEMA,
+    TicketsSeen, Times, TlsSeen, VERSION, WindowSeen,
 };
 pub use findings::{Findings, Probe};
 pub use head::{Head, HeadError, MOST_HEAD, MOST_INTERIM, Response as ResponseHead};

@@ -610,6 +610,14 @@ impl End {
         }
     }
 
+    /// Ends the connection with an error of the application's, or none of its errors: [`transmit`](End::transmit) has what says so,
+    /// and nothing else any more.
+    pub fn close(&mut self, now: Time, code: u32) {
+        if let Some((_, connection)) = &mut self.connection {
+            connection.close(instant(now), VarInt::from_u32(code), Bytes::new());
+        }
+    }
+
     /// Bytes of the peer's payload that have come in order since the last call, and whether that was all.
     pub fn read(&mut self, request: Request) -> (u64, bool) {
         let Some((_, connection)) = &mut self.connection else {

@@ -55,7 +55,9 @@ pub use crate::memory::{
     FailedHandshake, Handshake, StepTimes, first_attempt, handshake_between, handshake_in_memory,
     time_handshake,
 };
-pub use crate::openssl::{RandomSequence, Randomness, openssl_version, received_alert};
+pub use crate::openssl::{
+    RandomSequence, Randomness, SingleClient, openssl_version, received_alert,
+};
 pub use crate::pairing::stack;
 pub use crate::protection::{
     HeaderProtection, PacketProtection, PacketSecret, QUIC_V1, TAG_BYTES, retry_tag,

@@ -36,12 +36,14 @@ mod ffi;
 mod merkle_tree;
 mod quic;
 mod random;
+mod single;
 mod trust_anchors;
 
 use self::credentials::Credentials;
 use self::elision::NextTry;
 use self::quic::{EarlyPackets, OpenSslQuic};
 pub use self::random::{RandomSequence, Randomness};
+pub use self::single::SingleClient;
 
 const STACK: StackName = StackName::OpenSsl;
 

@@ -121,7 +121,7 @@ pub(super) fn connect(
     // What was noted up to here has the whole handshake; the client's Finished is not sent yet.
     let result = match purpose.offer {
         Offer::Resume => stream.get_mut().pause(Duration::ZERO),
-        Offer::Request => exchange(target, &mut stream, purpose.ask, &mut seen),
+        Offer::Request | Offer::Quic => exchange(target, &mut stream, purpose.ask, &mut seen),
     };
     if let Err(error) = result {
         seen.alert = alert(&error);

@@ -9,7 +9,8 @@ use lastbyte::explain::site;
 use lastbyte_pki::openssl_reason;
 use lastbyte_probe::{
     Answered, Ask, Certainty, ClientCertificate, Document, Limits, PathReport, PathSeen, Probe,
-    RateSeen, ResponseSeen, SCHEMA, TicketsSeen, Times, TlsSeen, VERSION, Window, WindowSeen,
+    QuicSeen, RateSeen, ResponseSeen, SCHEMA, TicketsSeen, Times, TlsSeen, VERSION, Window,
+    WindowSeen,
 };
 use lastbyte_tls::names;
 use lastbyte_tls::observer::{Message, Side};
@@ -17,6 +18,7 @@ use openssl::ssl::SslVersion;
 use openssl::x509::X509;
 
 use super::connection::{Nothing, Purpose, Response, Seen, connect};
+use super::quic::{self, WithQuic};
 use super::session::{Offer, Tls};
 use super::target::Target;
 use crate::own::in_parts;
@@ -32,6 +34,8 @@ pub(super) struct Manners {
     pub(super) interval: Duration,
     /// In all.
     pub(super) timeout: Duration,
+    /// When QUIC is tried.
+    pub(super) quic: WithQuic,
     /// Whether each connection is told.
     pub(super) detail: Detail,
 }
@@ -106,12 +110,18 @@ pub(super) fn probe(target: &Target, manners: Manners) -> Result<Document, Strin
     let resumption = (probe.findings().path)
         .filter(|_| can_resume)
         .and_then(|path| asking.resume(address, ask, path.rtt.least));
+    let max_early_data = tls.tickets().early;
+    let quic = asking.quic(address, manners.quic, &first, &mut notes);
     let mut document = document(target, address, &probe, &first, notes);
     document.tls.tickets = tickets;
-    document.tls.max_early_data = tls.tickets().early;
+    document.tls.max_early_data = max_early_data;
     document.tls.resumed = resumption.as_ref().map(|seen| seen.resumed);
     document.tls.alpn = resumption.map_or(first.alpn, |seen| seen.alpn);
+    document.quic = quic;
     site::add_edges(&mut document);
+    site::add_quic_edges(&mut document);
+    let other = other_chain_over_quic(&document);
+    document.notes.extend(other);
     let document = (document.fitted())
         .map_err(|error| of_host(format!("sends what no document of a probe has: {error}")))?;
     if manners.detail == Detail::Connections {
@@ -234,6 +244,37 @@ impl Asking<'_> {
         connect(self.tls, self.target, address, purpose, self.until).ok()
     }
 
+    /// Makes one over QUIC, where that is wanted and the server has it.
+    fn quic(
+        &self,
+        address: SocketAddr,
+        wanted: WithQuic,
+        first: &Seen,
+        notes: &mut Vec<String>,
+    ) -> Option<QuicSeen> {
+        let head = first.response.as_ref().map(|response| &response.head);
+        let place = match wanted.place(self.target, head) {
+            Ok(place) => place?,
+            Err(why) => {
+                notes.push(why);
+                return None;
+            }
+        };
+        let wait = self.wait();
+        if Instant::now() + wait >= self.until {
+            notes.push("there was no time for a connection over QUIC: --timeout".to_owned());
+            return None;
+        }
+        thread::sleep(wait);
+        Some(quic::connect(
+            self.tls,
+            self.target,
+            address,
+            place,
+            self.until,
+        ))
+    }
+
     fn request(&self, address: SocketAddr, ask: Ask, by: Instant) -> Result<Seen, Nothing> {
         let purpose = Purpose {
             ask,
@@ -251,6 +292,19 @@ impl Asking<'_> {
 /// Whether the server speaks TLS 1.3.
 fn is_new(first: &Seen) -> bool {
     first.version == Some(SslVersion::TLS1_3)
+}
+
+/// That a server has another chain over QUIC: what is told of chains is of the one that it has over TCP.
+fn other_chain_over_quic(document: &Document) -> Option<String> {
+    let quic = document.quic.as_ref()?.certificate_bytes?;
+    let tcp = document.tls.certificate_bytes;
+    // A staple comes and goes.
+    let tcp_alone = tcp.saturating_sub(document.tls.staple_bytes.unwrap_or_default());
+    (tcp > 0 && quic != tcp && quic != tcp_alone).then(|| {
+        format!(
+            "over QUIC its Certificate message has {quic} B, and over TCP {tcp} B: what is calculated is of the latter"
+        )
+    })
 }
 
 /// What each connection showed of the window: segments of each round trip, and what that says.
@@ -284,7 +338,7 @@ fn rtt(probe: &Probe) -> Duration {
         .map_or(Duration::ZERO, |path| path.rtt.least)
 }
 
-fn milliseconds(duration: Duration) -> f64 {
+pub(super) fn milliseconds(duration: Duration) -> f64 {
     (duration.as_secs_f64() * 1e6).round() / 1e3
 }
 
@@ -330,6 +384,7 @@ fn document(
             .as_ref()
             .map(|response| response_seen(response, first.answered.as_ref())),
         edges: Vec::new(),
+        quic: None,
         notes,
     }
 }

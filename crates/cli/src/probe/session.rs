@@ -40,6 +40,8 @@ pub(super) enum Offer {
     Request,
     /// HTTP/2 and HTTP/1.1, and to resume the last session.
     Resume,
+    /// HTTP/3, in full, as messages that have no records.
+    Quic,
 }
 
 impl Tls {
@@ -94,6 +96,7 @@ impl Tls {
         ssl.set_alpn_protos(match offer {
             Offer::Request => b"\x08http/1.1",
             Offer::Resume => b"\x02h2\x08http/1.1",
+            Offer::Quic => b"\x02h3",
         })?;
         // As browsers do.
         ssl.set_status_type(StatusType::OCSP)?;

@@ -20,6 +20,8 @@ use tempfile::TempDir;
 
 use crate::common::{Ended, assert_fits, at, lastbyte, run, store};
 
+mod quic;
+
 /// Answers as often as it is asked, at a port of this address.
 fn listen_at(address: &str, answer: impl Fn(TcpStream) + Send + Sync + 'static) -> String {
     let listener = TcpListener::bind(address).unwrap();

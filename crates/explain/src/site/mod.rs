@@ -1,8 +1,10 @@
 //! A live site, as a probe saw it: how far it is from its next edge, today and with other chains, and what they
 //! change for its users. By arithmetic.
 
+mod quic;
 mod users;
 
+pub use quic::{add_quic_edges, of_today_over_quic};
 pub use users::{OF_PATHS, PERCENTILES, USERS, UserTimes, Users};
 
 use std::time::Duration;
@@ -214,12 +216,17 @@ pub fn try_explained(
     explain_own(&arm, &chain.shown, cells).map_err(|unknown| unknown.what)
 }
 
-/// Puts how far it is into a document.
-pub fn add_edges(document: &mut Document) {
+/// The chain as it is, and those that are supposed of whatever server.
+fn chains(document: &Document) -> Vec<Chain> {
     let alternatives = SUPPOSED
         .into_iter()
         .filter_map(|algorithm| with(document, algorithm));
-    let chains: Vec<Chain> = today(document).into_iter().chain(alternatives).collect();
+    today(document).into_iter().chain(alternatives).collect()
+}
+
+/// Puts how far it is into a document.
+pub fn add_edges(document: &mut Document) {
+    let chains = chains(document);
     let cell = measured(document, PathRate::of(document, None).rate());
     document.edges = chains
         .iter()

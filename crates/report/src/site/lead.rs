@@ -5,6 +5,7 @@ use std::cmp::Ordering;
 use lastbyte_link::{counted, visible};
 use lastbyte_probe::{Document, Edge};
 
+use super::quic;
 use lastbyte_explain::site;
 
 /// What other chains change in the number of flights, in a sentence, and then what was supposed; nothing where arithmetic does not
@@ -36,9 +37,10 @@ pub(super) fn lead(document: &Document) -> String {
         return String::new();
     }
     format!(
-        "{}: a handshake takes {} in place of its keys (by arithmetic).\n{}\n",
+        "{}: a handshake takes {} in place of its keys (by arithmetic).\n{}{}\n",
         visible(&document.host),
         clauses.join(", "),
+        quic::lead(document),
         supposed(document)
     )
 }

@@ -1,6 +1,7 @@
 //! What a probe saw of a live site, for people and machines.
 
 mod lead;
+mod quic;
 mod table;
 mod users;
 mod what_if;

@@ -3,10 +3,13 @@
 use std::fmt::Write;
 use std::time::Duration;
 
+use super::quic;
 use crate::thresholds::NOTHING_MS;
 use lastbyte_explain::{response, site};
 use lastbyte_link::{counted, visible};
-use lastbyte_probe::{Certainty, ClientCertificate, Document, Edge, Left, WindowSeen, Writes};
+use lastbyte_probe::{
+    Certainty, ClientCertificate, Document, Edge, Left, QuicSeen, WindowSeen, Writes,
+};
 
 /// A time, or how much later than today's it is.
 pub(super) fn later(time: Option<Duration>, today: Option<Duration>) -> String {
@@ -67,6 +70,9 @@ pub fn table(document: &Document) -> String {
     row("client's chain", client_certificate(document));
     row("signature", tls.signature.clone().unwrap_or_default());
     row("protocol", protocol(document));
+    for (name, value) in quic::rows(document) {
+        row(name, value);
+    }
     row("resumption", resumption(document));
     row("times", times(document));
     row("response", response(document));
@@ -80,6 +86,7 @@ pub fn table(document: &Document) -> String {
     text += &chain(document);
     text.push('\n');
     text += &edges(document);
+    text += &quic::edges(document);
     for note in &document.notes {
         let _ = writeln!(text, "note: {}", visible(note));
     }
@@ -299,6 +306,27 @@ fn chain(document: &Document) -> String {
     text
 }
 
+/// How far it is to where it is one of these less, and one more.
+pub(super) fn distance(edge: &Edge, of: &str) -> String {
+    let up_to = match edge.left_is {
+        Some(Left::AtMost) => "up to ",
+        Some(Left::Exact) | None => "",
+    };
+    match (edge.over, edge.left) {
+        (Some(over), left) => {
+            let window = edge
+                .larger_window
+                .map_or_else(String::new, |window| format!(", or a window of {window}"));
+            let left = left.map_or_else(String::new, |left| {
+                format!("; {up_to}{left} B of chain are left")
+            });
+            format!("cut {over} B for a {of} less{window}{left}")
+        }
+        (None, Some(left)) => format!("{up_to}{left} B of chain are left"),
+        (None, None) => "none".to_owned(),
+    }
+}
+
 fn edges(document: &Document) -> String {
     if document.edges.is_empty() {
         return String::new();
@@ -310,23 +338,7 @@ fn edges(document: &Document) -> String {
         "chain", "Certificate", "on the wire", "flights", "to the next edge"
     );
     for edge in &document.edges {
-        let up_to = match edge.left_is {
-            Some(Left::AtMost) => "up to ",
-            Some(Left::Exact) | None => "",
-        };
-        let far = match (edge.over, edge.left) {
-            (Some(over), left) => {
-                let window = edge
-                    .larger_window
-                    .map_or_else(String::new, |window| format!(", or a window of {window}"));
-                let left = left.map_or_else(String::new, |left| {
-                    format!("; {up_to}{left} B of chain are left")
-                });
-                format!("cut {over} B for a flight less{window}{left}")
-            }
-            (None, Some(left)) => format!("{up_to}{left} B of chain are left"),
-            (None, None) => "none".to_owned(),
-        };
+        let far = distance(edge, "flight");
         let _ = writeln!(
             text,
             "{:<18} {:>11} {:>11} {:>7}  {far}",
@@ -361,6 +373,8 @@ pub fn line(document: &Document) -> String {
     let number = |value: Option<f64>| known(value.map(|value| format!("{value:.2}")));
     let today = site::of_today(document);
     let window = document.window.as_ref().map(WindowSeen::to_text);
+    let quic = document.quic.as_ref();
+    let over_quic = site::of_today_over_quic(document);
     let fields = [
         ("host", document.host.clone()),
         ("rtt_ms", number(document.rtt_ms)),
@@ -384,6 +398,27 @@ pub fn line(document: &Document) -> String {
         ("ttfb_ms", number(document.times.first_byte_ms)),
         ("ttlb_ms", number(document.times.last_byte_ms)),
         ("trusted", trusted(document).to_owned()),
+        ("quic", known(quic.map(|quic| quic.outcome().to_owned()))),
+        (
+            "quic_flights",
+            known(over_quic.map(|edge| edge.flights.to_string())),
+        ),
+        (
+            "quic_left",
+            known(
+                over_quic
+                    .and_then(|edge| edge.left)
+                    .map(|left| left.to_string()),
+            ),
+        ),
+        (
+            "quic_handshake_ms",
+            number(quic.and_then(|quic| quic.handshake_ms)),
+        ),
+        (
+            "quic_amplification",
+            number(quic.and_then(QuicSeen::amplification)),
+        ),
     ];
     let fields = fields.map(|(key, value)| format!("{key}={}", visible(&value).replace(' ', "_")));
     fields.join(" ") + "\n"
@@ -394,6 +429,8 @@ pub fn metrics(document: &Document) -> String {
     let today = site::of_today(document);
     let seconds = |ms: Option<f64>| ms.map(|ms| ms / 1e3);
     let window = document.window.as_ref();
+    let quic = document.quic.as_ref();
+    let over_quic = site::of_today_over_quic(document);
     let gauges = [
         (
             "rtt_seconds",
@@ -444,6 +481,31 @@ pub fn metrics(document: &Document) -> String {
             "trusted",
             "Whether this machine trusts the chain.",
             Some(f64::from(u8::from(document.tls.distrusted.is_none()))),
+        ),
+        (
+            "quic_success",
+            "Whether a handshake over QUIC was completed, where one was tried.",
+            quic.map(|quic| f64::from(u8::from(quic.problem.is_none()))),
+        ),
+        (
+            "quic_server_flights",
+            "Flights of the server for the handshake over QUIC, by arithmetic.",
+            over_quic.map(|edge| edge.flights as f64),
+        ),
+        (
+            "quic_bytes_left",
+            "Bytes before the handshake over QUIC takes a flight more, by arithmetic.",
+            over_quic.and_then(|edge| edge.left).map(|left| left as f64),
+        ),
+        (
+            "quic_handshake_seconds",
+            "From the first datagram to the client's Finished.",
+            seconds(quic.and_then(|quic| quic.handshake_ms)),
+        ),
+        (
+            "quic_amplification_ratio",
+            "The most that the server had sent by what it had received, before it knew the client's address.",
+            quic.and_then(QuicSeen::amplification),
         ),
     ];
     let known = gauges
