@@ -38,7 +38,7 @@ mod time;
 pub mod units;
 
 pub use distribution::Distribution;
-pub use loss::Loss;
+pub use loss::{BurstLength, Loss};
 pub use luck::{Luck, PacketKey, Seed, Side, mix};
 pub use names::{UnknownName, is_hidden, nearest, shell_word, visible};
 pub use pipe::{Direction, ETHERNET_HEADER, Fate, Link, Pipe};

@@ -2,7 +2,9 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use lastbyte_link::{Direction, Fate, Loss, Luck, PacketKey, Pipe, Probability, Seed, Side, Time};
+use lastbyte_link::{
+    BurstLength, Direction, Fate, Loss, Luck, PacketKey, Pipe, Probability, Seed, Side, Time,
+};
 use proptest::prelude::*;
 
 fn loss(text: &str) -> Loss {
@@ -88,8 +90,7 @@ fn models_as_they_are_written() {
 
 #[test]
 fn models_that_are_none() {
-    const FORM: &str =
-        r#"has another form: write gemodel:P[/R[/1-H[/1-K]]], such as "gemodel:1%/10%""#;
+    const FORM: &str = r#"has another form: write gemodel:P[/R[/1-H[/1-K]]], such as "gemodel:1%/10%", or "5% in bursts of 4""#;
     for (text, expected) in [
         (
             "",
@@ -129,6 +130,30 @@ fn models_that_are_none() {
             "state:1%",
             r#"unknown loss model "state": use "gemodel""#.to_owned(),
         ),
+        (
+            "5% in bursts of 0.9",
+            r#"burst "0.9" is out of range: one packet is the shortest, and 4294967296 are the longest"#.to_owned(),
+        ),
+        (
+            "5% in bursts of -4",
+            r#""-4" is no number of packets: write one such as "4""#.to_owned(),
+        ),
+        (
+            "5% in bursts of ",
+            r#""" is no number of packets: write one such as "4""#.to_owned(),
+        ),
+        (
+            "5 in bursts of 4",
+            r#"missing unit in probability "5": did you mean "5%"?"#.to_owned(),
+        ),
+        (
+            "60% in bursts of 1",
+            r#"loss "60% in bursts of 1" can't be: a packet arrives between two bursts, so those of 1 lose 50% at most: lower the loss, or bursts of 1.5"#.to_owned(),
+        ),
+        (
+            "100% in bursts of 9",
+            r#"loss "100% in bursts of 9" can't be: a packet arrives between two bursts, so those of 9 lose 90% at most: lower the loss"#.to_owned(),
+        ),
     ] {
         assert_eq!(text.parse::<Loss>().unwrap_err().to_string(), expected);
     }
@@ -148,6 +173,7 @@ fn means() {
         ("gemodel:0%/0%/100%/2%", 0.02),
         ("gemodel:5%/0%", 1.0),
         ("gemodel:100%/100%/100%/100%", 1.0),
+        ("5% in bursts of 4", 0.05),
     ] {
         let found = loss(text).mean().fraction();
         assert!((found - mean).abs() < 1e-12, "{text}: {found}");
@@ -193,6 +219,33 @@ fn bursts_and_gaps_have_their_lengths() {
     let losses = losses(loss("gemodel:1%/20%"), luck(7), 2_000_000);
     assert_geometric(&runs(&losses, true), 0.2);
     assert_geometric(&runs(&losses, false), 0.01);
+}
+
+/// r = 1 / 4, p = r * 0.05 / 0.95: one in 76.
+#[test]
+fn bursts_by_their_mean_are_those_of_the_model() {
+    let bursts = loss("5% in bursts of 4");
+    let Loss::GilbertElliott {
+        to_bad, to_good, ..
+    } = bursts.in_tc()
+    else {
+        panic!("{bursts:?}");
+    };
+    assert_eq!(to_good, probability("25%"));
+    assert!((to_bad.fraction() - 1.0 / 76.0).abs() < 1e-15, "{to_bad}");
+    assert!((bursts.in_tc().mean().fraction() - 0.05).abs() < 1e-15);
+    assert_eq!(
+        losses(bursts, luck(7), 10_000),
+        losses(bursts.in_tc(), luck(7), 10_000)
+    );
+    let losses = losses(bursts, luck(7), 2_000_000);
+    assert_geometric(&runs(&losses, true), 0.25);
+    assert_geometric(&runs(&losses, false), 1.0 / 76.0);
+    assert_eq!(bursts.model().unwrap(), "5% in bursts of 4");
+    // Every second one.
+    let most = loss("50% in bursts of 1").in_tc();
+    assert_eq!(most, loss("gemodel:100%/100%"));
+    assert_eq!(loss("0% in bursts of 4"), Loss::NONE);
 }
 
 #[test]
@@ -283,7 +336,21 @@ proptest! {
     }
 
     #[test]
-    fn any_text_is_read_or_refused(text in r"\PC*|(gemodel)?:?([0-9.]{0,4}%?/?){0,6}") {
+    fn bursts_round_trip(share in parameter(), packets in 1.0..1e6) {
+        let length = BurstLength::new(packets).unwrap();
+        let text = format!("{share} in bursts of {length}");
+        match text.parse::<Loss>() {
+            Ok(loss) => {
+                prop_assert_eq!(loss.to_string().parse(), Ok(loss));
+                let told = loss.in_tc().mean().fraction();
+                prop_assert!((told - share.fraction()).abs() < 1e-12, "{} {}", told, share);
+            }
+            Err(_) => prop_assert!(share.fraction() > packets / (packets + 1.0)),
+        }
+    }
+
+    #[test]
+    fn any_text_is_read_or_refused(text in r"\PC*|(gemodel)?:?([0-9.]{0,4}%?/?){0,6}|[0-9.]{0,4}%? in bursts of [0-9.]{0,4}") {
         match text.parse::<Loss>() {
             Ok(loss) => prop_assert_eq!(loss.to_string().parse(), Ok(loss)),
             Err(error) => prop_assert_eq!(error.to_string().lines().count(), 1),

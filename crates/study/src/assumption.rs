@@ -207,7 +207,7 @@ fn of_network(arm: &Arm, cells: &[Cell]) -> Vec<Assumption> {
         } else {
             format!("{}, in each direction", of(Parameter::LOSS))
         },
-        changed_by: "--loss, with gemodel: in bursts",
+        changed_by: "--loss, also in bursts: 1% in bursts of 4",
     });
     let of_all = [
         Assumption {

@@ -62,9 +62,10 @@ pub(crate) fn options(
     // struct tc_netem_qopt: latency, limit, loss, gap, duplicate, jitter. Both times follow
     // below, in nanoseconds.
     let mut options = Vec::new();
-    let random = match direction.loss {
+    let loss = direction.loss.in_tc();
+    let random = match loss {
         Loss::Random(loss) => loss.to_netem(),
-        Loss::GilbertElliott { .. } => 0,
+        Loss::Bursts { .. } | Loss::GilbertElliott { .. } => 0,
     };
     for number in [0, queue, random, 0, 0, 0] {
         options.extend_from_slice(&number.to_ne_bytes());
@@ -98,7 +99,7 @@ pub(crate) fn options(
         to_good,
         loss_in_bad,
         loss_in_good,
-    } = direction.loss
+    } = loss
     {
         // struct tc_netem_gemodel: p, r, h, k1.
         let passed_in_bad = u32::MAX - loss_in_bad.to_netem();

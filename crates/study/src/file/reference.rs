@@ -320,7 +320,9 @@ fn reads(parameter: Parameter) -> String {
         (Reading::Bytes(most), _) => format!("sizes up to {most}"),
         (_, Some(ParameterValue::Time(_))) => "times".to_owned(),
         (_, Some(ParameterValue::Rate(_))) => "rates, `DOWN/UP`, or `unlimited`".to_owned(),
-        (_, Some(ParameterValue::Loss(_))) => "shares of packets, or `gemodel:...`".to_owned(),
+        (_, Some(ParameterValue::Loss(_))) => {
+            "shares of packets, `5% in bursts of 4`, or `gemodel:...`".to_owned()
+        },
         (_, Some(ParameterValue::Bytes(_))) => "sizes".to_owned(),
         (_, Some(ParameterValue::Count(_) | ParameterValue::Text(_)) | None) => "texts".to_owned(),
     }

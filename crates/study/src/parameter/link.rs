@@ -91,7 +91,7 @@ pub(super) static LOSS: Spec = Spec {
     }),
     command_line: Some(CommandLine {
         value_name: "LOSS",
-        help: "Share of packets that each direction loses; in bursts with gemodel:P[/R[/1-H[/1-K]]], as tc has it: gemodel:1%/10%",
+        help: "Share of packets that each direction loses; in bursts by their mean length, \"5% in bursts of 4\", or with gemodel:P[/R[/1-H[/1-K]]], as tc has it: gemodel:1%/10%",
         choice: Choice::Usual("0%"),
         lists: Lists::Taken,
     }),

@@ -290,7 +290,9 @@ pub(crate) fn number(parameter: Parameter, text: &str) -> Option<f64> {
         Value::Rate(rate) => rate?.bits_per_second() as f64,
         Value::Count(count) => f64::from(count),
         Value::Loss(Loss::Random(loss)) => loss.fraction(),
-        Value::Loss(Loss::GilbertElliott { .. }) | Value::Text(_) => return None,
+        Value::Loss(Loss::Bursts { .. } | Loss::GilbertElliott { .. }) | Value::Text(_) => {
+            return None;
+        }
     })
 }
 

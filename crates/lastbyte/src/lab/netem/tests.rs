@@ -81,6 +81,19 @@ fn a_gilbert_elliott_model_is_told_by_what_it_keeps_in_its_bad_state() {
 }
 
 #[test]
+fn bursts_by_their_mean_are_a_gilbert_elliott_model() {
+    let of = |loss: &str| {
+        let bursty = Direction {
+            loss: loss.parse().unwrap(),
+            ..gigabit()
+        };
+        options(&bursty, 0, Table::Send).unwrap()
+    };
+    assert_eq!(of("50% in bursts of 4"), of("gemodel:25%/25%"));
+    assert_ne!(of("50% in bursts of 4"), of("50%"));
+}
+
+#[test]
 fn a_table_goes_along_once() {
     let jittery = Direction {
         jitter: 9 * MS,
