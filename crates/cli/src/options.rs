@@ -70,7 +70,9 @@ impl Network {
             Reading::Bytes(_) => text
                 .parse::<Bytes>()
                 .map_or(text.to_owned(), |bytes| bytes.to_string()),
-            Reading::Name | Reading::Text | Reading::Ways | Reading::Whole(_) => text.to_owned(),
+            Reading::Name | Reading::Text | Reading::Ways | Reading::Files | Reading::Whole(_) => {
+                text.to_owned()
+            }
         };
         let options = transfers().filter_map(|(parameter, option)| {
             let own = said.iter().find(|(said, _)| *said == parameter);
@@ -252,7 +254,7 @@ fn value_parser(parameter: Parameter) -> ValueParser {
         set.map(|()| text.to_owned())
     };
     match parameter.reading() {
-        Reading::Name | Reading::Text | Reading::Ways => text.into(),
+        Reading::Name | Reading::Text | Reading::Ways | Reading::Files => text.into(),
         Reading::Whole(range) => whole(u64::from(*range.start())..=u64::from(*range.end()))
             .map(|number| number.to_string())
             .into(),

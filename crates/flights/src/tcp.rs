@@ -735,7 +735,7 @@ impl End {
     fn new(direction: &Direction, path: &Path, sender: Side, slow_start: SlowStart) -> End {
         let lossless = Direction {
             delay: direction.delay,
-            rate: direction.rate,
+            rate: direction.mean_rate(),
             queue: u32::MAX,
             ..Direction::default()
         };

@@ -2,7 +2,8 @@
 //!
 //! A [`Pipe`] is one direction of one connection's private [`Link`]. It is
 //! reported when a packet comes and answers what becomes of it, as Linux's
-//! `sch_netem` would: delay, [jitter](Distribution), [loss](Loss), rate and queue. It
+//! `sch_netem` would: delay, [jitter](Distribution), [loss](Loss), rate or
+//! [trace](Trace), and queue. It
 //! reads no clock and owns no socket, so the same code serves in real time, in
 //! virtual time and in arithmetic.
 //!
@@ -35,16 +36,18 @@ mod pipe;
 mod table;
 mod tcp;
 mod time;
+mod trace;
 pub mod units;
 
 pub use distribution::Distribution;
 pub use loss::{BurstLength, Loss};
 pub use luck::{Luck, PacketKey, Seed, Side, mix};
 pub use names::{UnknownName, is_hidden, nearest, shell_word, visible};
-pub use pipe::{Direction, ETHERNET_HEADER, Fate, Link, Pipe};
+pub use pipe::{Direction, ETHERNET_HEADER, Fate, Link, Order, Pipe};
 pub use table::{Table, TableError};
 pub use tcp::{KeyMaker, TcpPacket, UdpPacket};
 pub use time::Time;
+pub use trace::{Passes, Trace, TraceError};
 pub use units::{
     Bytes, Probability, Rate, UnitError, counted, format_duration, parse_duration, parse_lifetime,
 };

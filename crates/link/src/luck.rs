@@ -48,6 +48,8 @@ pub(crate) enum Draw {
     Delay = 2,
     /// Whether the state of [bursts](crate::Loss::GilbertElliott) changes.
     Change = 3,
+    /// Where a connection begins in a [`Trace`](crate::Trace).
+    Phase = 4,
 }
 
 impl Seed {

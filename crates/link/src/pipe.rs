@@ -15,6 +15,9 @@
 //! the serialisation of a packet that finds the pipe empty, and no packet comes out
 //! before it went in.
 //!
+//! Besides what netem has, a direction may have a [`Trace`] in place of a rate, and [`Order::Kept`],
+//! with which jitter reorders nothing.
+//!
 //! What differs from netem, by intent:
 //!
 //! - Luck is counter-based ([`Seed`](crate::Seed)), where netem draws from a stream.
@@ -33,7 +36,8 @@ use std::time::Duration;
 use crate::distribution::SCALE;
 use crate::loss::State;
 use crate::luck::Draw;
-use crate::{Distribution, Loss, Luck, PacketKey, Rate, Time};
+use crate::trace::Cursor;
+use crate::{Distribution, Loss, Luck, PacketKey, Rate, Seed, Side, Time, Trace};
 
 /// Bytes that a rate counts for each packet besides the IP packet itself.
 pub const ETHERNET_HEADER: usize = 14;
@@ -48,12 +52,16 @@ pub struct Link {
 }
 
 impl Link {
-    /// The same at its best: without loss and jitter, which are luck.
+    /// The same at its best: without loss and jitter, which are luck, and with the mean rate of a trace, in
+    /// which a connection begins anywhere.
     #[must_use]
     pub fn without_luck(&self) -> Link {
         let best = |direction: &Direction| Direction {
             loss: Loss::NONE,
             jitter: Duration::ZERO,
+            order: Order::default(),
+            rate: direction.mean_rate(),
+            trace: None,
             ..direction.clone()
         };
         Link {
@@ -78,6 +86,23 @@ impl Link {
         }
     }
 
+    /// Both directions, `forward` and `backward`, of connection `index`, which begins at `begin`.
+    #[must_use]
+    pub fn pipes(&self, seed: Seed, index: u32, begin: Time) -> [Pipe; 2] {
+        let luck = [Side::Server, Side::Client].map(|toward| seed.luck(index, toward));
+        let [forward, backward] = luck;
+        let both = [(&self.forward, forward), (&self.backward, backward)];
+        // Traces of both directions were recorded together, and stay so.
+        let traces = both.iter().filter_map(|(way, _)| way.trace.as_ref());
+        let period = traces.map(Trace::period).max().unwrap_or_default();
+        let phase = below(
+            period.as_nanos(),
+            forward.draw(PacketKey(u64::MAX), Draw::Phase),
+        );
+        let phase = Duration::from_nanos(u64::try_from(phase).unwrap_or(u64::MAX));
+        both.map(|(direction, luck)| Pipe::beginning(direction, luck, begin, phase))
+    }
+
     /// Round-trip time of a packet of no length: the two delays, without jitter.
     #[must_use]
     pub fn rtt(&self) -> Duration {
@@ -94,10 +119,14 @@ pub struct Direction {
     pub jitter: Duration,
     /// How the jitter is distributed.
     pub distribution: Distribution,
+    /// What jitter does to the order of packets where nothing limits the rate.
+    pub order: Order,
     /// How packets are lost.
     pub loss: Loss,
     /// What the direction carries; `None` is without limit.
     pub rate: Option<Rate>,
+    /// When it carries how much, in place of a rate.
+    pub trace: Option<Trace>,
     /// How many packets it holds, those in the delay line included. This bounds the rate:
     /// 1000 full packets of 1514 bytes over 50 ms are 242 Mbit/s.
     pub queue: u32,
@@ -122,6 +151,22 @@ impl Direction {
         Duration::try_from_secs_f64(mean).unwrap_or(self.delay)
     }
 
+    /// What it carries in the long run; `None` is without limit.
+    #[must_use]
+    pub fn mean_rate(&self) -> Option<Rate> {
+        match &self.trace {
+            Some(trace) => Some(trace.mean_rate()),
+            None => self.rate,
+        }
+    }
+
+    /// Whether jitter has packets overtake each other.
+    #[must_use]
+    pub fn is_reordering(&self) -> bool {
+        let has_limit = self.rate.is_some() || self.trace.is_some();
+        !self.jitter.is_zero() && self.order == Order::Free && !has_limit
+    }
+
     /// The share of packets whose delay is drawn below zero, so that they are not delayed at all: the mean delay is longer than
     /// [`delay`](Direction::delay) then.
     #[must_use]
@@ -141,6 +186,18 @@ impl Direction {
     }
 }
 
+/// What becomes of the order of packets whose delays differ.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Order {
+    /// A packet overtakes those that are delayed for longer, as in netem, unless a rate or a trace holds it up.
+    #[default]
+    Free,
+    /// None overtakes another: one that is late holds up those after it.
+    Kept,
+}
+
+crate::named!(Order, "order", { Free => "free", Kept => "kept" });
+
 impl Default for Direction {
     /// Neither delay, jitter, loss nor rate limit; netem's queue of 1000 packets.
     fn default() -> Direction {
@@ -148,8 +205,10 @@ impl Default for Direction {
             delay: Duration::ZERO,
             jitter: Duration::ZERO,
             distribution: Distribution::Uniform,
+            order: Order::Free,
             loss: Loss::NONE,
             rate: None,
+            trace: None,
             queue: 1000,
         }
     }
@@ -160,7 +219,7 @@ impl Default for Direction {
 pub enum Fate {
     /// It comes out at this time. Packets of one time come out in the order in which they went in.
     Arrives(Time),
-    /// The link loses it.
+    /// The link loses it: by its [`Loss`], or because its [`Trace`] ends before it is through.
     Lost,
     /// The queue is full.
     Overflows,
@@ -170,6 +229,8 @@ pub enum Fate {
 #[derive(Clone, Debug)]
 pub struct Pipe {
     direction: Direction,
+    /// Where it is in its trace.
+    cursor: Option<Cursor>,
     luck: Luck,
     state: State,
     held: BinaryHeap<Reverse<Time>>,
@@ -177,11 +238,19 @@ pub struct Pipe {
 }
 
 impl Pipe {
-    /// An empty pipe.
+    /// An empty pipe, whose trace begins at 0.
     #[must_use]
     pub fn new(direction: &Direction, luck: Luck) -> Pipe {
+        Pipe::beginning(direction, luck, Time(0), Duration::ZERO)
+    }
+
+    /// That of a connection which begins at `begin`, when its trace is at `phase`.
+    fn beginning(direction: &Direction, luck: Luck, begin: Time, phase: Duration) -> Pipe {
+        let trace = direction.trace.clone();
+        let cursor = trace.map(|trace| Cursor::new(trace, begin, phase));
         Pipe {
             direction: direction.clone(),
+            cursor,
             luck,
             state: State::default(),
             held: BinaryHeap::new(),
@@ -196,6 +265,7 @@ impl Pipe {
         if self.direction.loss.strikes(&mut self.state, draw) {
             return Fate::Lost;
         }
+        let delay = self.delay(key);
         while self
             .held
             .peek()
@@ -206,29 +276,36 @@ impl Pipe {
         if self.held.len() >= self.direction.queue as usize {
             return Fate::Overflows;
         }
-        let departure = self.departure(now, length, key);
+        let Some(departure) = self.departure(now, length, delay) else {
+            return Fate::Lost;
+        };
         self.held.push(Reverse(departure));
         self.last = departure;
         Fate::Arrives(departure)
     }
 
-    fn departure(&self, now: Time, length: usize, key: PacketKey) -> Time {
-        let now = i128::from(now.0);
+    /// When a packet comes out; `None` if a trace ends before.
+    fn departure(&mut self, now: Time, length: usize, delay: i128) -> Option<Time> {
         let last = i128::from(self.last.0);
-        let delayed = now + self.delay(key);
-        let departure = match self.direction.rate {
-            None => delayed,
-            Some(rate) => {
-                let begin = if last > now {
-                    delayed.max(last)
-                } else {
-                    delayed
-                };
+        let delayed = i128::from(now.0) + delay;
+        let now = i128::from(now.0);
+        let time = |time: i128| Time(u64::try_from(time.max(now)).unwrap_or(u64::MAX));
+        let begin = if last > now {
+            delayed.max(last)
+        } else {
+            delayed
+        };
+        if let Some(cursor) = &mut self.cursor {
+            return cursor.carry(time(begin), length);
+        }
+        Some(time(match (self.direction.rate, self.direction.order) {
+            (None, Order::Free) => delayed,
+            (None, Order::Kept) => begin,
+            (Some(rate), _) => {
                 let length = length.saturating_add(ETHERNET_HEADER);
                 begin + i128::from(nanos(rate.serialisation(length)))
             }
-        };
-        Time(u64::try_from(departure.max(now)).unwrap_or(u64::MAX))
+        }))
     }
 
     /// The delay drawn, in nanoseconds.

@@ -5,7 +5,8 @@
 use std::time::Duration;
 
 use lastbyte_link::{
-    Direction, Distribution, Fate, Link, Loss, PacketKey, Pipe, Probability, Seed, Side, Time,
+    Direction, Distribution, Fate, Link, Loss, Order, PacketKey, Pipe, Probability, Seed, Side,
+    Time,
 };
 use proptest::prelude::*;
 
@@ -260,6 +261,33 @@ fn jitter_reorders_only_without_a_rate() {
 
 /// netem: `time_to_send = now + delay + serialisation` when it holds nothing.
 #[test]
+fn jitter_that_keeps_the_order_holds_up_those_after_a_late_one() {
+    let kept = Direction {
+        delay: Duration::from_millis(10),
+        jitter: Duration::from_millis(9),
+        order: Order::Kept,
+        ..Direction::default()
+    };
+    let free = Direction {
+        order: Order::Free,
+        ..kept.clone()
+    };
+    let [mut kept, mut free] = [&kept, &free].map(pipe);
+    let (mut before, mut latest, mut reordered) = (0, 0, 0);
+    for i in 0..1000 {
+        let now = Time(u64::from(i) * 1_000_000);
+        let [at, alone] = [&mut kept, &mut free].map(|pipe| arrival(pipe.send(now, 100, key(i))));
+        reordered += u32::from(alone < latest);
+        latest = latest.max(alone);
+        // As late as it would be by itself, or as who was late before.
+        assert_eq!(at, latest);
+        assert!(at >= before);
+        before = at;
+    }
+    assert!(reordered > 300, "{reordered}");
+}
+
+#[test]
 fn a_negative_delay_eats_into_the_serialisation() {
     let direction = Direction {
         jitter: Duration::from_millis(11),
@@ -358,6 +386,7 @@ proptest! {
             loss: Loss::Random(Probability::from_fraction(loss).unwrap()),
             rate: lastbyte_link::Rate::from_bits_per_second(rate),
             queue,
+            ..Direction::default()
         };
         let mut pipe = pipe(&direction);
         let mut now = Time(0);

@@ -6,7 +6,7 @@ use std::fmt;
 use std::time::Duration;
 
 use lastbyte_exchange::Negotiated;
-use lastbyte_link::{Direction, Link, Probability, Rate};
+use lastbyte_link::{Direction, Link, Order, Probability, Rate, Trace};
 use lastbyte_sizes::Message;
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
@@ -164,6 +164,10 @@ struct DirectionDocument {
     loss: f64,
     loss_model: Option<String>,
     rate_bps: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trace: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    jitter_order: Option<&'static str>,
     queue_packets: u32,
 }
 
@@ -391,7 +395,12 @@ impl BothDocument {
                 .any(|population| population.drawn().any(|parameter| parameter.name() == name))
         };
         if told("rate") && forward.rate.is_none() && backward.rate.is_none() {
-            notes.add(&path("rate_bps"), "the link has no rate limit");
+            let why = if cell.has_trace() {
+                "the rate is a trace's: see forward and backward"
+            } else {
+                "the link has no rate limit"
+            };
+            notes.add(&path("rate_bps"), why);
         }
         let rate = both(forward.rate, backward.rate, &path("rate_bps"), notes);
         let [one, other] = [forward.loss.mean(), backward.loss.mean()];
@@ -461,6 +470,8 @@ impl DirectionDocument {
             loss: direction.loss.mean().fraction(),
             loss_model: direction.loss.model(),
             rate_bps: direction.rate.map(Rate::bits_per_second),
+            trace: direction.trace.as_ref().map(Trace::to_string),
+            jitter_order: (direction.order != Order::default()).then(|| direction.order.name()),
             queue_packets: direction.queue,
         }
     }

@@ -55,11 +55,16 @@ impl StudyFolder {
     ///
     /// Why it can't be read.
     pub fn read(&self, named: &str) -> io::Result<NamedFile> {
-        let name = hex::encode(Sha256::digest(named));
-        let retained = self.beside.join(NamedFile::FOLDER).join(&name);
         /// Tables of some ten million users.
         const MOST: u64 = 1 << 30;
-        let read = |path: PathBuf| lastbyte_files::read(&path, MOST);
+        self.read_within(named, MOST)
+    }
+
+    /// The same of so many bytes at most.
+    pub(crate) fn read_within(&self, named: &str, most: u64) -> io::Result<NamedFile> {
+        let name = hex::encode(Sha256::digest(named));
+        let retained = self.beside.join(NamedFile::FOLDER).join(&name);
+        let read = |path: PathBuf| lastbyte_files::read(&path, most);
         let read = read(retained).or_else(|_| read(self.path.join(named)));
         Ok(NamedFile {
             name,
@@ -91,6 +96,9 @@ impl Study {
             for way in [&cell.link.forward, &cell.link.backward] {
                 if let Distribution::Empirical(table) = &way.distribution {
                     found.push(folder.read(table.name())?);
+                }
+                if let Some(trace) = &way.trace {
+                    found.push(folder.read(trace.name())?);
                 }
             }
             if let Some(PageSource::Har(har)) = &cell.page {

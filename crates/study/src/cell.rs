@@ -121,7 +121,12 @@ impl Cell {
             .max_by(|one, other| one.share_below_zero().total_cmp(&other.share_below_zero()))?;
         let share = way.share_below_zero();
         if share < NEGLIGIBLE {
-            return None;
+            let way = directions.into_iter().find(|way| way.is_reordering())?;
+            return Some(format!(
+                "with a jitter of {} and no rate, packets overtake each other, as in netem, which TCP and QUIC take for losses: \
+                 --jitter-order kept keeps their order, as does a --rate",
+                format_duration(way.jitter)
+            ));
         }
         let fits = |jitter: Duration, distribution: &Distribution| {
             let other = Direction {
@@ -147,10 +152,10 @@ impl Cell {
         } else {
             ""
         };
-        // Behind a rate, who is late holds up those after it (`lastbyte_link::Pipe`).
-        let order = match way.rate {
-            Some(_) => "",
-            None => ", packets overtake each other (with a --rate they would not)",
+        let order = if way.is_reordering() {
+            ", packets overtake each other (with a --rate, or --jitter-order kept, they would not)"
+        } else {
+            ""
         };
         let mean = directions.map(Direction::mean_delay);
         let mean = mean.iter().sum::<Duration>().as_secs_f64() * 1e3;
@@ -167,7 +172,13 @@ impl Cell {
     /// Whether either direction delays packets at random.
     pub fn has_jitter(&self) -> bool {
         let directions = [&self.link.forward, &self.link.backward];
-        directions.iter().any(|way| !way.jitter.is_zero())
+        directions.iter().any(|way| !way.jitter.is_zero()) || self.has_trace()
+    }
+
+    /// Whether either direction has a rate that changes. Connections begin anywhere in a trace.
+    pub fn has_trace(&self) -> bool {
+        let directions = [&self.link.forward, &self.link.backward];
+        directions.iter().any(|way| way.trace.is_some())
     }
 
     /// Whether super-packets cross the link whole.

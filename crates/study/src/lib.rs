@@ -32,6 +32,7 @@ mod settings;
 pub mod table_file;
 #[cfg(test)]
 mod tests;
+mod trace;
 mod transport;
 mod value;
 
@@ -79,6 +80,7 @@ pub use settings::{
     Congestion, CpuTime, Emulation, EngineChoice, EngineName, Gso, Leads, Preset, QuicIn,
     TransportName, is_modelled,
 };
+pub use trace::TraceFileError;
 pub use transport::{NoSuchTime, NobodyHas, check_metric, check_place, check_transports};
 pub use value::{HostsError, PageError, ParameterError, SizeError, ValueError};
 

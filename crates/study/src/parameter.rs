@@ -24,13 +24,15 @@ use super::value::ParameterError;
 use super::{Cell, StudyFolder, TransportName};
 
 /// All parameters: in this order they are set and reported, and in grids the last changes fastest.
-const ALL: [Parameter; 31] = [
+const ALL: [Parameter; 33] = [
     Parameter::LINK,
     Parameter(&link::RTT),
     Parameter::RATE,
+    Parameter(&link::TRACE),
     Parameter::LOSS,
     Parameter::JITTER,
     Parameter(&link::JITTER_DISTRIBUTION),
+    Parameter(&link::JITTER_ORDER),
     Parameter(&link::QUEUE),
     Parameter(&tcp::PRESET),
     Parameter(&tcp::GSO),
@@ -66,12 +68,14 @@ pub struct Parameter(&'static Spec);
 const DRAWN: &str = "drawn";
 
 /// What other tools call parameters.
-const CALLED_ELSEWHERE: [(&str, Parameter); 12] = [
+const CALLED_ELSEWHERE: [(&str, Parameter); 14] = [
     ("latency", Parameter(&link::RTT)),
     ("delay", Parameter(&link::RTT)),
     ("bandwidth", Parameter(&link::RATE)),
     ("bw", Parameter(&link::RATE)),
     ("limit", Parameter(&link::QUEUE)),
+    ("uplink", Parameter(&link::TRACE)),
+    ("downlink", Parameter(&link::TRACE)),
     ("distribution", Parameter(&link::JITTER_DISTRIBUTION)),
     ("cwnd", Parameter(&tcp::INITCWND)),
     ("server_initcwnd", Parameter(&tcp::INITCWND)),
@@ -182,12 +186,14 @@ impl Parameter {
         let Place::Direction(access) = &self.0.place else {
             return Ok(());
         };
-        match (directions, text.split_once('/'), &self.0.reading) {
-            ([forward, backward], Some((down, up)), Reading::Ways) => {
+        let separator = self.0.reading.separator();
+        let ways = separator.and_then(|separator| text.split_once(separator));
+        match (directions, ways) {
+            ([forward, backward], Some((down, up))) => {
                 (access.set)(forward, up, folder)?;
                 (access.set)(backward, down, folder)
             }
-            (directions, ..) => {
+            (directions, _) => {
                 let mut directions = directions.iter_mut();
                 directions.try_for_each(|direction| (access.set)(direction, text, folder))
             }
@@ -200,6 +206,12 @@ impl Parameter {
             Place::Cell(access) => Some(access.set),
             _ => None,
         }
+    }
+
+    /// Whether a guest's study has it although it is as usual. What came later is left out then, as what a guest draws
+    /// depends on how long its study is (`GuestJob` of `lastbyte`).
+    pub(super) fn is_always_written(self) -> bool {
+        ![link::TRACE.name, link::JITTER_ORDER.name].contains(&self.name())
     }
 
     /// Whether a population may draw it.
@@ -251,9 +263,9 @@ impl Parameter {
             (None, _) if cell.draws(self) => DRAWN.to_owned(),
             (None, Place::Direction(access)) => {
                 let [up, down] = [&cell.link.forward, &cell.link.backward].map(access.get);
-                match self.0.reading {
-                    Reading::Ways => format!("{down}/{up}"),
-                    _ => format!("{up} up, {down} down"),
+                match self.0.reading.separator() {
+                    Some(separator) => format!("{down}{separator}{up}"),
+                    None => format!("{up} up, {down} down"),
                 }
             }
             (None, _) => String::new(),
@@ -289,7 +301,7 @@ impl Parameter {
     ///
     /// What the text can't be, with the hint.
     pub fn canonical(self, text: &str) -> Result<String, ParameterError> {
-        if matches!(self.0.reading, Reading::Name) {
+        if matches!(self.0.reading, Reading::Name | Reading::Files) {
             return Ok(text.to_owned());
         }
         if matches!(self.0.reading, Reading::Whole(_)) && text.parse::<u32>().is_err() {
@@ -321,7 +333,9 @@ impl Parameter {
                     [Bytes(0), *most].map(|bytes| bytes.to_string()),
                 )
             }
-            Reading::Name | Reading::Text | Reading::Ways => return Ok(canonical),
+            Reading::Name | Reading::Text | Reading::Ways | Reading::Files => {
+                return Ok(canonical);
+            }
         };
         if number.is_some_and(|number| range.contains(&number)) {
             Ok(canonical)

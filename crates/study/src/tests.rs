@@ -922,7 +922,7 @@ fn settings_have_names() {
     assert_named(EndEntity::ALL, "pqtls-ad pqtls-ad-raw-key pqtls-ad-carrier");
     assert_named(DnsCache::ALL, "cached cold absent broken foreign");
     assert_named(Beside::ALL, "arithmetic rules-of-thumb");
-    let parameters = "link rtt rate loss jitter jitter_distribution queue preset gso mtu timestamps buffers receive_buffer tso \
+    let parameters = "link rtt rate trace loss jitter jitter_distribution jitter_order queue preset gso mtu timestamps buffers receive_buffer tso \
                       writes congestion client_initcwnd initcwnd quic_datagram quic_client_datagram quic_initial_rtt quic_ack_delay quic_mtu_discovery page origins cache cpu_slowdown requests think upload data";
     assert_eq!(Parameter::ALL.map(Parameter::name).join(" "), parameters);
     assert_named(Plot::ALL, "increase percentiles dots cdf table");
@@ -1100,10 +1100,11 @@ fn certificates_come_through_dns_as_an_arm_says() {
 
 #[test]
 fn a_jitter_wider_than_the_delay_is_told() {
-    let note = |rtt: u64, jitter: u64, distribution| {
+    let cell = |rtt: u64, jitter: u64, distribution, rate| {
         let direction = lastbyte_link::Direction {
             jitter: Duration::from_millis(jitter),
             distribution,
+            rate,
             ..lastbyte_link::Direction::default()
         };
         let link = lastbyte_link::Link::symmetric(Duration::from_millis(rtt), direction);
@@ -1111,18 +1112,20 @@ fn a_jitter_wider_than_the_delay_is_told() {
             link,
             ..Cell::default()
         }
-        .jitter_note()
     };
+    let gigabit = lastbyte_link::Rate::from_bits_per_second(1_000_000_000);
+    let note = |rtt, jitter, distribution| cell(rtt, jitter, distribution, gigabit).jitter_note();
     use lastbyte_link::Distribution::{Normal, Pareto, Uniform};
     assert_eq!(note(35, 0, Normal), None);
     assert_eq!(note(35, 17, Uniform), None);
     // A tail of 0.02 %.
     assert_eq!(note(35, 5, Normal), None);
     assert_eq!(note(35, 20, Pareto), None);
+    let note = |rtt, jitter, distribution| cell(rtt, jitter, distribution, None).jitter_note();
     assert_eq!(
         note(35, 50, Normal).unwrap(),
         "a jitter of 50ms is wider than the delay of 17.5ms one way: 36 % of packets are not delayed at all, packets overtake each \
-         other (with a --rate they would not), and a round trip takes 59.8 ms in the mean, not 35ms; lower --jitter to 7ms"
+         other (with a --rate, or --jitter-order kept, they would not), and a round trip takes 59.8 ms in the mean, not 35ms; lower --jitter to 7ms"
     );
     // What pareto leaves delayed, and uniform does not.
     let told = note(35, 26, Uniform).unwrap();
@@ -1135,17 +1138,18 @@ fn a_jitter_wider_than_the_delay_is_told() {
     );
     assert!(note(35, 50, Pareto).is_some());
     assert!(note(1, 50, Normal).unwrap().ends_with("; lower --jitter"));
-    let behind_a_rate = Cell {
-        link: lastbyte_link::Link::symmetric(
-            Duration::from_millis(35),
-            lastbyte_link::Direction {
-                jitter: Duration::from_millis(50),
-                rate: lastbyte_link::Rate::from_bits_per_second(1_000_000_000),
-                ..lastbyte_link::Direction::default()
-            },
-        ),
-        ..Cell::default()
-    };
-    let told = behind_a_rate.jitter_note().unwrap();
+    let told = cell(35, 50, Uniform, gigabit).jitter_note().unwrap();
     assert!(!told.contains("overtake"), "{told}");
+    assert_eq!(note(35, 0, Normal), None);
+    assert_eq!(
+        note(35, 5, Normal).unwrap(),
+        "with a jitter of 5ms and no rate, packets overtake each other, as in netem, which TCP and QUIC take for losses: \
+         --jitter-order kept keeps their order, as does a --rate"
+    );
+    let mut kept = cell(35, 5, Normal, None);
+    let order = Parameter::ALL
+        .into_iter()
+        .find(|one| one.name() == "jitter_order");
+    let set = order.unwrap().set(&mut kept, "kept", &StudyFolder::HERE);
+    assert_eq!((set.is_ok(), kept.jitter_note()), (true, None));
 }

@@ -11,6 +11,7 @@ use lastbyte_sizes::UnknownGroup;
 use thiserror::Error;
 
 use super::distribution::DistributionError;
+use super::trace::TraceFileError;
 
 /// Why a text is not the value that it should be, with what it can be.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -113,6 +114,9 @@ pub enum ParameterError {
     /// It names no distribution of jitter.
     #[error(transparent)]
     Distribution(#[from] DistributionError),
+    /// It names no rate trace.
+    #[error(transparent)]
+    Trace(#[from] TraceFileError),
     /// Hosts can't be set so.
     #[error(transparent)]
     Hosts(#[from] HostsError),

@@ -1,9 +1,11 @@
 //! The emulated link, as the connections over it feel it.
+use std::fs::{self, File};
 use std::time::Duration;
 
-use crate::common::{cell, compare, measure, prepare};
+use crate::common::{cell, compare, compare_with, lastbyte, measure, prepare, run};
 use lastbyte::results::{Outcome, Row};
 use lastbyte_link::{Bytes, Direction, Link, Rate};
+use tempfile::TempDir;
 
 const CHAIN: &str = "x25519/ecdsa-p256";
 
@@ -150,4 +152,106 @@ fn rows(link: Link, data: u64, timeout: Duration) -> impl Iterator<Item = Row> {
         .collect();
     assert_eq!(rows.len(), 3);
     rows.into_iter()
+}
+
+/// A file of these lines.
+fn trace(place: &TempDir, name: &str, lines: &str) -> String {
+    let path = place.path().join(name);
+    fs::write(&path, lines).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+/// Of QUIC, between ends in one process.
+#[test]
+fn a_trace_carries_so_many_packets_and_then_no_more() {
+    let place = TempDir::new().unwrap();
+    // A packet in each fifth millisecond: 70 of them for the data, and up as many as there is room for.
+    let down = trace(&place, "down", "5\n");
+    let up = trace(&place, "up", &"1\n".repeat(50));
+    let quic = format!("{CHAIN}/transport=quic");
+    let ask = |trace: &str, more: &[&str]| {
+        let mut options = vec![
+            "--baseline",
+            &quic,
+            "--engine",
+            "virtual",
+            "--data",
+            "100KiB",
+        ];
+        options.extend(["--rtt", "10ms", "--connections", "20", "--trace", trace]);
+        options.extend(more);
+        compare_with(&options)
+    };
+    let both = format!("{down}:{up}");
+    let measured = ask(&both, &[]);
+    let least = Duration::from_millis(5 * (100 << 10) / 1472);
+    for row in &measured.rows {
+        assert_eq!(row.text("outcome"), "completed");
+        assert_eq!(
+            (row.text("forward_trace"), row.text("backward_trace")),
+            (&*up, &*down)
+        );
+        let last = row.time("ttlb_ns");
+        assert!((least..2 * least).contains(&last), "{last:?}");
+    }
+    // Connections begin anywhere in it, and so do those of another run.
+    let times = |rows: &[crate::common::Row]| -> Vec<Duration> {
+        rows.iter().map(|row| row.time("ttlb_ns")).collect()
+    };
+    let first = times(&measured.rows);
+    assert!(first.iter().any(|time| *time != first[0]));
+    assert_eq!(times(&ask(&both, &[]).rows), first);
+
+    // Nothing is left for those who come later, and nobody waits for longer than is said.
+    let short = trace(&place, "short", "1\n20\n30\n");
+    let mut command = lastbyte(["compare", "--baseline", &quic, "--engine", "virtual"]);
+    command.args(["--connections", "5", "--timeout", "2s", "--trace"]);
+    let ended = run(command.arg(format!("{short} once")));
+    assert_eq!(
+        (ended.code, &*ended.stderr),
+        (Some(1), "lastbyte: no connection completed\n")
+    );
+}
+
+#[test]
+fn what_is_no_trace_is_told_in_a_line() {
+    let place = TempDir::new().unwrap();
+    let huge = place.path().join("huge");
+    // As many bytes as 10^8 lines have at least.
+    File::create(&huge).unwrap().set_len(200_000_000).unwrap();
+    for (name, lines, why) in [
+        ("empty", "", "has no lines"),
+        (
+            "unsorted",
+            "3\n2\n",
+            "line 2: 2 comes after 3: sort its lines",
+        ),
+        (
+            "negative",
+            "1\n-2\n",
+            "line 2: \"-2\" is no whole number of milliseconds",
+        ),
+        ("zeros", "0\n0\n", "has nothing but zeros"),
+        ("huge", "", "it is larger than"),
+        ("absent", "", "No such file"),
+    ] {
+        let path = place.path().join(name);
+        if !["huge", "absent"].contains(&name) {
+            fs::write(&path, lines).unwrap();
+        }
+        let ended = run(lastbyte(["compare", CHAIN, "--trace"]).arg(&path));
+        assert_eq!(
+            (ended.code, &*ended.stdout),
+            (Some(2), ""),
+            "{name}: {}",
+            ended.stderr
+        );
+        assert!(ended.stderr.contains(why), "{name}: {}", ended.stderr);
+        assert_eq!(
+            ended.stderr.trim_end().lines().count(),
+            1,
+            "{}",
+            ended.stderr
+        );
+    }
 }

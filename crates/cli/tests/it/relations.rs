@@ -59,6 +59,7 @@ const WEATHER: Choices = &[
         "jitter_distribution",
         &["uniform", "normal", "paretonormal"],
     ),
+    ("jitter_order", &["free", "free", "kept"]),
     ("queue", &["10", "30", "1000"]),
 ];
 const HOSTS: Choices = &[
@@ -729,6 +730,7 @@ impl Question {
             "loss",
             "jitter",
             "jitter_distribution",
+            "jitter_order",
             "queue",
         ];
         const OF_MEASURE: Values = &["connections", "seed", "timeout", "emulation"];

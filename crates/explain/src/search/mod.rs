@@ -594,10 +594,7 @@ pub fn computed(
 /// A cell that loses nothing and has no jitter.
 fn without_luck(cell: &Cell) -> Cell {
     let mut cell = cell.clone();
-    for direction in [&mut cell.link.forward, &mut cell.link.backward] {
-        direction.loss = lastbyte_link::Loss::NONE;
-        direction.jitter = Duration::ZERO;
-    }
+    cell.link = cell.link.without_luck();
     cell
 }
 

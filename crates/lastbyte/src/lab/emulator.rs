@@ -286,7 +286,8 @@ impl<'a> Emulator<'a> {
         };
         let flow = flow.get_or_insert_with(|| {
             let index = self.first_index.wrapping_add(slot);
-            Flow::new(self.link, self.seed, index, self.losing.of_slot(slot))
+            let lost = self.losing.of_slot(slot);
+            Flow::new(self.link, self.seed, index, now, lost)
         });
         let key = match &tcp {
             Some(tcp) => {
@@ -368,12 +369,11 @@ impl<'a> Emulator<'a> {
 }
 
 impl Flow {
-    fn new(link: &Link, seed: Seed, index: u32, lost: Option<(Side, u32)>) -> Self {
+    /// Of connection `index`, whose first packet comes now.
+    fn new(link: &Link, seed: Seed, index: u32, now: Time, lost: Option<(Side, u32)>) -> Self {
+        let [forward, backward] = link.pipes(seed, index, now);
         Self {
-            pipes: [
-                Pipe::new(&link.backward, seed.luck(index, Side::Client)),
-                Pipe::new(&link.forward, seed.luck(index, Side::Server)),
-            ],
+            pipes: [backward, forward],
             keys: [KeyMaker::new(), KeyMaker::of_later_connection(1)],
             late: [Duration::ZERO; 2],
             latest: Duration::ZERO,

@@ -1,11 +1,11 @@
 //! Where the randomness of a link comes from.
 
-use lastbyte_link::{Direction, Link, Rate, Seed};
+use lastbyte_link::{Direction, Link, Order, Rate, Seed};
 
 /// Where the randomness of one link comes from: each link of a grid has luck of its own.
 pub(super) fn link_seed(seed: Seed, link: &Link) -> Seed {
     let direction = |direction: &Direction| {
-        format!(
+        let mut all = format!(
             "{} {} {} {} {} {}",
             direction.delay.as_nanos(),
             direction.jitter.as_nanos(),
@@ -13,7 +13,15 @@ pub(super) fn link_seed(seed: Seed, link: &Link) -> Seed {
             direction.loss,
             direction.rate.map_or(0, Rate::bits_per_second),
             direction.queue
-        )
+        );
+        // What is as usual changes no luck of those who have always been without it.
+        if let Some(trace) = &direction.trace {
+            all += &format!(" trace {:016x}", trace.digest());
+        }
+        if direction.order != Order::Free {
+            all += &format!(" order {}", direction.order);
+        }
+        all
     };
     seed.part(&format!(
         "{}; {}",
@@ -36,6 +44,8 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use std::time::Duration;
+
+    use lastbyte_link::{Passes, Trace};
 
     use super::*;
 
@@ -76,6 +86,18 @@ mod tests {
             },
             Direction {
                 delay: MS,
+                ..link.forward.clone()
+            },
+            Direction {
+                order: Order::Kept,
+                ..link.forward.clone()
+            },
+            Direction {
+                trace: Some(Trace::parse("a", Passes::Looped, b"1").unwrap()),
+                ..link.forward.clone()
+            },
+            Direction {
+                trace: Some(Trace::parse("a", Passes::Looped, b"2").unwrap()),
                 ..link.forward.clone()
             },
         ] {

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use lastbyte_link::{Direction, Loss, Rate};
+use lastbyte_link::{Direction, Loss, Order, Rate};
 
 const TCA_NETEM_DELAY_DIST: u16 = 2;
 const TCA_NETEM_LOSS: u16 = 5;
@@ -35,6 +35,15 @@ pub enum NetemError {
     /// It cuts longer ones.
     #[error("netem can't do a jitter of {0:?}: use 2.147s or less, or emulation = \"link\"")]
     Jitter(Duration),
+    /// It has a rate that stays.
+    #[error("netem has no rate traces ({0:?}): use emulation = \"link\"")]
+    Trace(String),
+    /// Without a rate, it reorders.
+    #[error(
+        "netem's jitter has packets overtake each other where nothing limits the rate: leave jitter_order out, limit the \
+         rate, or use emulation = \"link\""
+    )]
+    Order,
     /// It holds times as signed nanoseconds.
     #[error("netem can't do a delay of {0:?}: use 292 years or less")]
     Delay(Duration),
@@ -53,6 +62,12 @@ pub(crate) fn options(
         queue,
         ..
     } = *direction;
+    if let Some(trace) = &direction.trace {
+        return Err(NetemError::Trace(trace.name().to_owned()));
+    }
+    if direction.order == Order::Kept && rate.is_none() && !jitter.is_zero() {
+        return Err(NetemError::Order);
+    }
     if jitter > MAX_JITTER {
         return Err(NetemError::Jitter(jitter));
     }

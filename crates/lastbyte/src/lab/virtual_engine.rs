@@ -561,7 +561,7 @@ fn names_files(experiment: &Experiment) -> bool {
         || (experiment.cells.iter()).any(|cell| matches!(cell.page, Some(PageSource::Har(_))))
         || directions.any(|direction| {
             let name = direction.distribution.to_string();
-            name.parse::<Distribution>().is_err()
+            name.parse::<Distribution>().is_err() || direction.trace.is_some()
         })
 }
 

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use lastbyte_exchange::{AddressValidation, Negotiated, Quic, Transfer, Transport};
-use lastbyte_link::{Direction, Rate};
+use lastbyte_link::{Direction, Rate, Trace};
 use lastbyte_sizes::{ABRIDGED, CertificateCompression, Message, names};
 
 use super::{Batch, Column, Connection, Kind, OfConnection, Presence, Restore, Source, Value};
@@ -282,7 +282,18 @@ const LINKS: &[Column] = &[
         "rate limit from client to server, in bits per second",
         |c| c.forward().rate.map(Rate::bits_per_second).into(),
     )
-    .absent("there is no limit"),
+    .absent("there is no limit, or a trace is it"),
+    text(
+        "forward_trace",
+        "the trace of the rate from client to server",
+        |c| c.forward().trace.as_ref().map(Trace::to_string).into(),
+    )
+    .absent("it has none"),
+    text(
+        "forward_jitter_order",
+        "whether jitter from client to server reorders packets that no rate holds up",
+        |c| c.forward().order.name().into(),
+    ),
     whole(
         "forward_queue_packets",
         "queue limit from client to server",
@@ -315,7 +326,18 @@ const LINKS: &[Column] = &[
         "rate limit from server to client, in bits per second",
         |c| c.backward().rate.map(Rate::bits_per_second).into(),
     )
-    .absent("there is no limit"),
+    .absent("there is no limit, or a trace is it"),
+    text(
+        "backward_trace",
+        "the trace of the rate from server to client",
+        |c| c.backward().trace.as_ref().map(Trace::to_string).into(),
+    )
+    .absent("it has none"),
+    text(
+        "backward_jitter_order",
+        "whether jitter from server to client reorders packets that no rate holds up",
+        |c| c.backward().order.name().into(),
+    ),
     whole(
         "backward_queue_packets",
         "queue limit from server to client",

@@ -233,7 +233,7 @@ fn text(
             }
             bytes.to_string()
         }
-        Reading::Name | Reading::Text | Reading::Ways => {
+        Reading::Name | Reading::Text | Reading::Ways | Reading::Files => {
             field.parse_with(|text| check(text).map(|()| text.to_owned()))?
         }
     };

@@ -318,11 +318,12 @@ fn reads(parameter: Parameter) -> String {
             format!("whole numbers from {} to {}", range.start(), range.end())
         }
         (Reading::Bytes(most), _) => format!("sizes up to {most}"),
+        (Reading::Files, _) => "files, `DOWN:UP`, or `none`".to_owned(),
         (_, Some(ParameterValue::Time(_))) => "times".to_owned(),
         (_, Some(ParameterValue::Rate(_))) => "rates, `DOWN/UP`, or `unlimited`".to_owned(),
         (_, Some(ParameterValue::Loss(_))) => {
             "shares of packets, `5% in bursts of 4`, or `gemodel:...`".to_owned()
-        },
+        }
         (_, Some(ParameterValue::Bytes(_))) => "sizes".to_owned(),
         (_, Some(ParameterValue::Count(_) | ParameterValue::Text(_)) | None) => "texts".to_owned(),
     }

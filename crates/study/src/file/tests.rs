@@ -443,6 +443,7 @@ fn directions_that_differ() {
         jitter: Duration::from_millis(2),
         distribution: Distribution::ParetoNormal,
         queue: 20,
+        ..Direction::default()
     };
     let study = study(text);
     let cells = &study.measures[0].experiment.cells;
@@ -929,7 +930,7 @@ const ERRORS: &[(&str, &str, &str)] = &[
     (
         "facet = \"loss\"",
         "facet = \"octets\"",
-        r#"28: unknown parameter "octets": use one of link, rtt, rate, loss, jitter, jitter_distribution, queue, preset, gso, mtu, timestamps, buffers, receive_buffer, tso, writes, congestion, client_initcwnd, initcwnd, quic_datagram, quic_client_datagram, quic_initial_rtt, quic_ack_delay, quic_mtu_discovery, page, origins, cache, cpu_slowdown, requests, think, upload, data"#,
+        r#"28: unknown parameter "octets": use one of link, rtt, rate, trace, loss, jitter, jitter_distribution, jitter_order, queue, preset, gso, mtu, timestamps, buffers, receive_buffer, tso, writes, congestion, client_initcwnd, initcwnd, quic_datagram, quic_client_datagram, quic_initial_rtt, quic_ack_delay, quic_mtu_discovery, page, origins, cache, cpu_slowdown, requests, think, upload, data"#,
     ),
     (
         "\"ttlb\"",
@@ -1438,6 +1439,7 @@ fn direction() -> impl Strategy<Value = Direction> {
                 loss,
                 rate: rate.and_then(Rate::from_bits_per_second),
                 queue,
+                ..Direction::default()
             },
         )
 }

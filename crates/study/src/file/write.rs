@@ -170,6 +170,7 @@ fn direction(direction: &Direction) -> impl Iterator<Item = Entry> {
     let parameters = parameters.filter(|parameter| parameter.is_of_direction());
     parameters.filter_map(move |parameter| match parameter.value(&cell) {
         Some(Value::Rate(None)) => None,
+        _ if !parameter.is_always_written() && parameter.is_usual(&cell) => None,
         _ => Some((parameter.name(), value(parameter, &cell))),
     })
 }

@@ -1,10 +1,11 @@
 //! The parameters of links.
 
-use lastbyte_link::{Direction, Link, Loss, format_duration, parse_duration};
+use lastbyte_link::{Direction, Link, Loss, Trace, format_duration, parse_duration};
 
 use super::spec::{
     Access, Caption, Choice, CommandLine, Lists, Measures, Place, Reading, Scope, Spec, Value, read,
 };
+use crate::trace::{NO_TRACE, load_trace};
 use crate::{Cell, StudyFolder, load_distribution};
 
 pub(super) static NAME: Spec = Spec {
@@ -73,6 +74,40 @@ pub(super) static RATE: Spec = Spec {
         help: "Rate of each direction, DOWN/UP (50mbit/10mbit: down is from server to client), or unlimited",
         choice: Choice::Usual("1gbit"),
         lists: Lists::Taken,
+    }),
+    column: None,
+};
+
+pub(super) static TRACE: Spec = Spec {
+    name: "trace",
+    scope: Scope::Cell,
+    measures: Measures::Both,
+    transport: None,
+    title: "rate trace",
+    caption: Caption::Unusual(|cell| {
+        let Link { forward, backward } = &cell.link;
+        match [trace(forward), trace(backward)] {
+            [up, down] if up == down => format!("trace {up}"),
+            [up, down] => format!("trace {up} up and {down} down"),
+        }
+    }),
+    reading: Reading::Files,
+    place: Place::Direction(Access {
+        get: |direction| Value::Text(trace(direction)),
+        set: |direction, text, folder: &StudyFolder| {
+            direction.trace = load_trace(text, folder)?;
+            if direction.trace.is_some() {
+                direction.rate = None;
+            }
+            Ok(())
+        },
+    }),
+    command_line: Some(CommandLine {
+        value_name: "FILE",
+        help: "When the link carries how much, in place of --rate: a file of Mahimahi's, of both directions or DOWN:UP, which begins again at its end, or not (\"FILE once\"); or none",
+        choice: Choice::Usual(NO_TRACE),
+        // The name of a file may have a comma.
+        lists: Lists::Refused,
     }),
     column: None,
 };
@@ -148,6 +183,27 @@ pub(super) static JITTER_DISTRIBUTION: Spec = Spec {
     column: None,
 };
 
+pub(super) static JITTER_ORDER: Spec = Spec {
+    name: "jitter_order",
+    scope: Scope::Cell,
+    measures: Measures::Both,
+    transport: None,
+    title: "order under jitter",
+    caption: Caption::Unusual(|cell| format!("order {}", both(cell, |way| way.order.to_string()))),
+    reading: Reading::Text,
+    place: Place::Direction(Access {
+        get: |direction| Value::Text(direction.order.to_string()),
+        set: |direction, text, _| read(&mut direction.order, text),
+    }),
+    command_line: Some(CommandLine {
+        value_name: "ORDER",
+        help: "Whether packets without a rate limit overtake those that jitter delays for longer: free, as netem has it, or kept. Behind a rate or a trace, none overtakes another",
+        choice: Choice::Usual("free"),
+        lists: Lists::Taken,
+    }),
+    column: None,
+};
+
 pub(super) static QUEUE: Spec = Spec {
     name: "queue",
     scope: Scope::Connection,
@@ -188,8 +244,16 @@ fn round_trip(cell: &Cell) -> String {
     format!("RTT {rtt} ({up} up and {down} down)")
 }
 
+fn trace(direction: &Direction) -> String {
+    let trace = direction.trace.as_ref();
+    trace.map_or(NO_TRACE.to_owned(), Trace::to_string)
+}
+
 /// A rate of both directions, or `DOWN/UP`.
 fn rate(direction: &Direction) -> String {
+    if direction.trace.is_some() {
+        return "rate of a trace".to_owned();
+    }
     let rate = direction.rate;
     rate.map_or("no rate limit".into(), |rate| rate.to_string())
 }

@@ -65,10 +65,23 @@ pub enum Reading {
     Text,
     /// What can be read, or two such as `DOWN/UP`: from server to client, and from client to server.
     Ways,
+    /// The name of a file, or two such as `DOWN:UP`.
+    Files,
     /// A whole number within these.
     Whole(RangeInclusive<u32>),
     /// A size of so much at most.
     Bytes(Bytes),
+}
+
+impl Reading {
+    /// What parts a text of both directions into DOWN and UP.
+    pub(crate) fn separator(&self) -> Option<char> {
+        match self {
+            Reading::Ways => Some('/'),
+            Reading::Files => Some(':'),
+            Reading::Name | Reading::Text | Reading::Whole(_) | Reading::Bytes(_) => None,
+        }
+    }
 }
 
 /// Where it is, and how it is set.

@@ -8,10 +8,13 @@ fn unusual() -> Cell {
     for (name, text) in [
         ("link", "far"),
         ("rtt", "70ms"),
+        // It takes the rate's place.
+        ("trace", "src/parameter/short.trace once"),
         ("rate", "3mbit"),
         ("loss", "gemodel:1%/10%"),
         ("jitter", "2ms"),
         ("jitter_distribution", "pareto"),
+        ("jitter_order", "kept"),
         ("queue", "17"),
         ("gso", "on"),
         ("mtu", "1280"),
@@ -101,7 +104,26 @@ fn no_limit_of_the_rate_can_be_said() {
         (rate.of(&cell), rate.number(&cell)),
         ("unlimited".into(), None)
     );
+    assert_eq!(rate.describe(&cell), "rate of a trace");
+    let trace: Parameter = "trace".parse().unwrap();
+    trace.set(&mut cell, "none", &StudyFolder::HERE).unwrap();
     assert_eq!(rate.describe(&cell), "no rate limit");
+    rate.set(&mut cell, "1mbit", &StudyFolder::HERE).unwrap();
+    let file = "src/parameter/short.trace";
+    for (text, caption) in [
+        (file.to_owned(), format!("trace {file}")),
+        (
+            format!("{file}:{file} once"),
+            format!("trace {file} once up and {file} down"),
+        ),
+    ] {
+        trace.set(&mut cell, &text, &StudyFolder::HERE).unwrap();
+        assert_eq!(rate.of(&cell), "unlimited");
+        assert_eq!(
+            (trace.of(&cell), trace.caption(&cell)),
+            (text, Some(caption))
+        );
+    }
 }
 
 #[test]

@@ -56,10 +56,7 @@ impl<'t> Network<'t> {
         let headers = usize::from(Quic::HEADERS);
         Network {
             holds: usize::from(cell.hosts.mtu.bytes()).saturating_sub(headers),
-            pipes: [
-                Pipe::new(&link.forward, seed.luck(index, Side::Server)),
-                Pipe::new(&link.backward, seed.luck(index, Side::Client)),
-            ],
+            pipes: link.pipes(seed, index, Time(0)),
             under_way: BinaryHeap::new(),
             sent: [0; 2],
             lost,

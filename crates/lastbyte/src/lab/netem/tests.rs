@@ -1,6 +1,6 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use lastbyte_link::{Distribution, Rate};
+use lastbyte_link::{Distribution, Passes, Rate, Trace};
 
 use super::*;
 
@@ -78,6 +78,36 @@ fn a_gilbert_elliott_model_is_told_by_what_it_keeps_in_its_bad_state() {
         numbers(&loss[4..]),
         [42_949_673, 429_496_730, 1_073_741_824, 21_474_836]
     );
+}
+
+#[test]
+fn what_netem_has_not_is_refused() {
+    let trace = Trace::parse("a.trace", Passes::Looped, b"1").unwrap();
+    let traced = Direction {
+        trace: Some(trace),
+        rate: None,
+        ..gigabit()
+    };
+    assert_eq!(
+        options(&traced, 0, Table::Send).unwrap_err().to_string(),
+        r#"netem has no rate traces ("a.trace"): use emulation = "link""#
+    );
+    let kept = Direction {
+        jitter: MS,
+        order: Order::Kept,
+        ..gigabit()
+    };
+    assert!(options(&kept, 0, Table::Send).is_ok());
+    let kept = Direction { rate: None, ..kept };
+    assert_eq!(
+        options(&kept, 0, Table::Send).unwrap_err(),
+        NetemError::Order
+    );
+    let still = Direction {
+        jitter: Duration::ZERO,
+        ..kept
+    };
+    assert!(options(&still, 0, Table::Send).is_ok());
 }
 
 #[test]
