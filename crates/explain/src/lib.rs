@@ -199,6 +199,7 @@ pub fn check(cell: &Cell) -> Result<(), NotWalked> {
     let what = match cell {
         _ if cell.has_loss() => "loss is luck (--loss 0%)",
         _ if cell.has_trace() => "where a connection begins in a trace is luck (--trace none)",
+        _ if cell.has_qdisc() => "queue disciplines are not walked through (--qdisc none)",
         _ if cell.has_jitter() => "jitter is luck (--jitter 0ms)",
         _ if cell.congestion == Congestion::Bbr => "BBR is no slow start",
         _ if cell.has_super_packets() => "super-packets are not walked through",

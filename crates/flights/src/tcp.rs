@@ -368,7 +368,7 @@ impl Connection {
         end.depart(elapsed(now), reason);
         let seen = match end.pipe.clone().send(now, headers, PacketKey(0)) {
             Fate::Arrives(at) => at,
-            Fate::Lost | Fate::Overflows => now,
+            Fate::Lost | Fate::Overflows | Fate::Waits => now,
         };
         // What would come at that moment, comes otherwise or not at all.
         let before = elapsed(seen).saturating_sub(Duration::from_nanos(1));
@@ -773,8 +773,8 @@ impl End {
     fn transit(&mut self, now: Time, length: usize) -> Time {
         match self.pipe.send(now, length, PacketKey(0)) {
             Fate::Arrives(at) => at,
-            // Neither can be: nothing is lost, and the queue holds more than there is memory for.
-            Fate::Lost | Fate::Overflows => now,
+            // None can be: nothing is lost, nobody waits by a discipline, and the queue holds more than there is memory for.
+            Fate::Lost | Fate::Overflows | Fate::Waits => now,
         }
     }
 }

@@ -28,11 +28,14 @@
 //! # Ok::<(), lastbyte_link::UnitError>(())
 //! ```
 
+mod bottleneck;
 mod distribution;
+mod fate;
 mod loss;
 mod luck;
 mod names;
 mod pipe;
+pub mod qdisc;
 mod table;
 mod tcp;
 mod time;
@@ -40,10 +43,12 @@ mod trace;
 pub mod units;
 
 pub use distribution::Distribution;
+pub use fate::{ETHERNET_HEADER, Fate, Left, Packet};
 pub use loss::{BurstLength, Loss};
 pub use luck::{Luck, PacketKey, Seed, Side, mix};
 pub use names::{UnknownName, is_hidden, nearest, shell_word, visible};
-pub use pipe::{Direction, ETHERNET_HEADER, Fate, Link, Order, Pipe};
+pub use pipe::{Direction, Link, Order, Pipe};
+pub use qdisc::Qdisc;
 pub use table::{Table, TableError};
 pub use tcp::{KeyMaker, TcpPacket, UdpPacket};
 pub use time::Time;

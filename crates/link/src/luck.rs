@@ -50,6 +50,8 @@ pub(crate) enum Draw {
     Change = 3,
     /// Where a connection begins in a [`Trace`](crate::Trace).
     Phase = 4,
+    /// Whether a [queue](crate::qdisc) that is not full drops it.
+    Early = 5,
 }
 
 impl Seed {

@@ -33,14 +33,17 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::time::Duration;
 
+use crate::bottleneck::{Bottleneck, Capacity};
 use crate::distribution::SCALE;
+use crate::fate::{ETHERNET_HEADER, Fate, Left, Packet};
 use crate::loss::State;
 use crate::luck::Draw;
+use crate::qdisc::{Qdisc, Queue, Surroundings, Waiting};
 use crate::trace::Cursor;
 use crate::{Distribution, Loss, Luck, PacketKey, Rate, Seed, Side, Time, Trace};
 
-/// Bytes that a rate counts for each packet besides the IP packet itself.
-pub const ETHERNET_HEADER: usize = 14;
+/// A packet of 1500 bytes with its Ethernet header.
+const FULL_FRAME: u32 = 1514;
 
 /// One network between a client and a server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -60,6 +63,7 @@ impl Link {
             loss: Loss::NONE,
             jitter: Duration::ZERO,
             order: Order::default(),
+            qdisc: None,
             rate: direction.mean_rate(),
             trace: None,
             ..direction.clone()
@@ -127,6 +131,8 @@ pub struct Direction {
     pub rate: Option<Rate>,
     /// When it carries how much, in place of a rate.
     pub trace: Option<Trace>,
+    /// How packets wait for the rate or the trace, in place of `queue`; those in the delay line do not wait.
+    pub qdisc: Option<Qdisc>,
     /// How many packets it holds, those in the delay line included. This bounds the rate:
     /// 1000 full packets of 1514 bytes over 50 ms are 242 Mbit/s.
     pub queue: u32,
@@ -163,7 +169,7 @@ impl Direction {
     /// Whether jitter has packets overtake each other.
     #[must_use]
     pub fn is_reordering(&self) -> bool {
-        let has_limit = self.rate.is_some() || self.trace.is_some();
+        let has_limit = self.rate.is_some() || self.trace.is_some() || self.qdisc.is_some();
         !self.jitter.is_zero() && self.order == Order::Free && !has_limit
     }
 
@@ -209,20 +215,10 @@ impl Default for Direction {
             loss: Loss::NONE,
             rate: None,
             trace: None,
+            qdisc: None,
             queue: 1000,
         }
     }
-}
-
-/// What becomes of a packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
-    /// It comes out at this time. Packets of one time come out in the order in which they went in.
-    Arrives(Time),
-    /// The link loses it: by its [`Loss`], or because its [`Trace`] ends before it is through.
-    Lost,
-    /// The queue is full.
-    Overflows,
 }
 
 /// One direction of one connection's private link.
@@ -231,6 +227,7 @@ pub struct Pipe {
     direction: Direction,
     /// Where it is in its trace.
     cursor: Option<Cursor>,
+    bottleneck: Option<Box<Bottleneck>>,
     luck: Luck,
     state: State,
     held: BinaryHeap<Reverse<Time>>,
@@ -248,9 +245,23 @@ impl Pipe {
     fn beginning(direction: &Direction, luck: Luck, begin: Time, phase: Duration) -> Pipe {
         let trace = direction.trace.clone();
         let cursor = trace.map(|trace| Cursor::new(trace, begin, phase));
+        let around = Surroundings {
+            mtu: FULL_FRAME,
+            rate: direction.mean_rate(),
+            begin,
+        };
+        let bottleneck = direction.qdisc.map(|qdisc| {
+            let capacity = match (&cursor, direction.rate) {
+                (Some(cursor), _) => Capacity::Trace(cursor.clone()),
+                (None, Some(rate)) => Capacity::Rate(rate),
+                (None, None) => Capacity::Unlimited,
+            };
+            Box::new(Bottleneck::new(Queue::new(&qdisc, around), capacity))
+        });
         Pipe {
             direction: direction.clone(),
             cursor,
+            bottleneck,
             luck,
             state: State::default(),
             held: BinaryHeap::new(),
@@ -261,11 +272,40 @@ impl Pipe {
     /// Takes an IP packet of `length` bytes at `now`, which is not before the `now` of any call
     /// before, and says what becomes of it.
     pub fn send(&mut self, now: Time, length: usize, key: PacketKey) -> Fate {
+        self.accept(
+            now,
+            Packet {
+                ticket: 0,
+                length,
+                key,
+                flow: 0,
+                capable: false,
+            },
+        )
+    }
+
+    /// The same of a packet that may wait.
+    pub fn accept(&mut self, now: Time, packet: Packet) -> Fate {
+        let Packet { length, key, .. } = packet;
         let draw = |draw| (self.luck.draw(key, draw) >> 32) as u32;
         if self.direction.loss.strikes(&mut self.state, draw) {
             return Fate::Lost;
         }
         let delay = self.delay(key);
+        if let Some(bottleneck) = &mut self.bottleneck {
+            let released = (i128::from(now.0) + delay).max(i128::from(now.0));
+            let released = Time(u64::try_from(released).unwrap_or(u64::MAX));
+            let length = length.saturating_add(ETHERNET_HEADER);
+            let waiting = Waiting {
+                ticket: packet.ticket,
+                length: u32::try_from(length).unwrap_or(u32::MAX),
+                flow: packet.flow,
+                capable: packet.capable,
+                marked: false,
+            };
+            bottleneck.accept(released, waiting, self.luck.draw(key, Draw::Early));
+            return Fate::Waits;
+        }
         while self
             .held
             .peek()
@@ -282,6 +322,20 @@ impl Pipe {
         self.held.push(Reverse(departure));
         self.last = departure;
         Fate::Arrives(departure)
+    }
+
+    /// When something happens to those that wait; `None` if nobody does.
+    #[must_use]
+    pub fn next(&self) -> Option<Time> {
+        self.bottleneck.as_ref()?.next()
+    }
+
+    /// Adds those that have waited and of which it is known by `now` when they arrive, or that they do not. Nothing happens
+    /// between two calls that is not told of by the second, so one for each [`next`](Pipe::next) is enough.
+    pub fn serve(&mut self, now: Time, left: &mut Vec<Left>) {
+        if let Some(bottleneck) = &mut self.bottleneck {
+            bottleneck.serve(now, left);
+        }
     }
 
     /// When a packet comes out; `None` if a trace ends before.

@@ -246,6 +246,16 @@ impl Cursor {
         cursor
     }
 
+    /// When something that waits from `from` on can begin to go; `None` when the trace ends before.
+    pub(crate) fn starts(&mut self, from: Time) -> Option<Time> {
+        self.advance(from);
+        if self.left == 0 {
+            self.use_next();
+        }
+        let at = self.time()?;
+        Some(Time(u64::try_from(at).unwrap_or(u64::MAX)))
+    }
+
     /// When a packet of so many bytes is gone that waits from `from` on; `None` when the trace ends before.
     pub(crate) fn carry(&mut self, from: Time, length: usize) -> Option<Time> {
         self.advance(from);

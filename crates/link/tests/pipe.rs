@@ -405,6 +405,7 @@ proptest! {
                     held.push(at);
                     last = at;
                 }
+                Fate::Waits => unreachable!(),
                 Fate::Overflows => prop_assert_eq!(held.len(), queue as usize),
                 Fate::Lost => prop_assert!(loss > 0.0),
             }

@@ -37,7 +37,7 @@ fn arrivals(pipe: &mut Pipe, packets: &[(u64, usize)]) -> Vec<Option<u64>> {
             Some(at / MS)
         }
         Fate::Lost => None,
-        Fate::Overflows => panic!(),
+        Fate::Overflows | Fate::Waits => panic!(),
     };
     packets.iter().map(send).collect()
 }

@@ -573,7 +573,7 @@ impl Run<'_> {
         };
         match pipe.send(now, length, key) {
             Fate::Arrives(at) => Some(at),
-            Fate::Lost | Fate::Overflows => None,
+            Fate::Lost | Fate::Overflows | Fate::Waits => None,
         }
     }
 

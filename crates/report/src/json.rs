@@ -6,7 +6,7 @@ use std::fmt;
 use std::time::Duration;
 
 use lastbyte_exchange::Negotiated;
-use lastbyte_link::{Direction, Link, Order, Probability, Rate, Trace};
+use lastbyte_link::{Direction, Link, Order, Probability, Qdisc, Rate, Trace};
 use lastbyte_sizes::Message;
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
@@ -168,6 +168,8 @@ struct DirectionDocument {
     trace: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     jitter_order: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    qdisc: Option<String>,
     queue_packets: u32,
 }
 
@@ -472,6 +474,7 @@ impl DirectionDocument {
             rate_bps: direction.rate.map(Rate::bits_per_second),
             trace: direction.trace.as_ref().map(Trace::to_string),
             jitter_order: (direction.order != Order::default()).then(|| direction.order.name()),
+            qdisc: direction.qdisc.as_ref().map(Qdisc::to_string),
             queue_packets: direction.queue,
         }
     }

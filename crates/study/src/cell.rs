@@ -172,13 +172,20 @@ impl Cell {
     /// Whether either direction delays packets at random.
     pub fn has_jitter(&self) -> bool {
         let directions = [&self.link.forward, &self.link.backward];
-        directions.iter().any(|way| !way.jitter.is_zero()) || self.has_trace()
+        directions.iter().any(|way| !way.jitter.is_zero()) || self.has_trace() || self.has_qdisc()
     }
 
     /// Whether either direction has a rate that changes. Connections begin anywhere in a trace.
     pub fn has_trace(&self) -> bool {
         let directions = [&self.link.forward, &self.link.backward];
         directions.iter().any(|way| way.trace.is_some())
+    }
+
+    /// Whether packets wait by a discipline of their own in either direction, which drops them by chance or by how long
+    /// they have waited.
+    pub fn has_qdisc(&self) -> bool {
+        let directions = [&self.link.forward, &self.link.backward];
+        directions.iter().any(|way| way.qdisc.is_some())
     }
 
     /// Whether super-packets cross the link whole.

@@ -22,6 +22,8 @@ pub struct Hosts {
     pub mtu: Mtu,
     /// TCP timestamps.
     pub timestamps: Timestamps,
+    /// Whether clients ask for ECN.
+    pub ecn: Ecn,
     /// TCP's buffers.
     pub buffers: Buffers,
     /// What the client asks for its receive buffer.
@@ -38,6 +40,7 @@ impl Hosts {
         let network = Hosts {
             mtu: Mtu::ETHERNET,
             timestamps: Timestamps::On,
+            ecn: Ecn::Off,
             buffers: Buffers::Auto,
             receive_buffer: ReceiveBuffer::Unset,
             tso: Tso::On,
@@ -124,6 +127,17 @@ pub enum Timestamps {
 }
 
 named!(Timestamps, "setting of timestamps", { Off => "off", On => "on" });
+
+/// Whether connections of TCP use Explicit Congestion Notification (RFC 3168), so that queues can mark their packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ecn {
+    /// Clients do not ask for it, as Linux has it. Servers would take it.
+    Off,
+    /// They do.
+    On,
+}
+
+named!(Ecn, "setting of ECN", { Off => "off", On => "on" });
 
 /// Buffers of TCP's sockets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

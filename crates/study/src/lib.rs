@@ -56,7 +56,7 @@ pub use distribution::{DistributionError, load_distribution};
 pub use figure::{Beside, Figure, Plot};
 pub use file::{NoBounds, StudyError, StudyProblem};
 pub use headline::{Bearing, Headline, Piece, Place};
-pub use hosts::{Buffers, Hosts, Mtu, ReceiveBuffer, Timestamps, Tso, Writes};
+pub use hosts::{Buffers, Ecn, Hosts, Mtu, ReceiveBuffer, Timestamps, Tso, Writes};
 pub use lastbyte_link::UnknownName;
 pub use legend::Legend;
 pub use metric::{Metric, NoPercentile, Percentile};

@@ -24,7 +24,7 @@ use super::value::ParameterError;
 use super::{Cell, StudyFolder, TransportName};
 
 /// All parameters: in this order they are set and reported, and in grids the last changes fastest.
-const ALL: [Parameter; 33] = [
+const ALL: [Parameter; 35] = [
     Parameter::LINK,
     Parameter(&link::RTT),
     Parameter::RATE,
@@ -34,10 +34,12 @@ const ALL: [Parameter; 33] = [
     Parameter(&link::JITTER_DISTRIBUTION),
     Parameter(&link::JITTER_ORDER),
     Parameter(&link::QUEUE),
+    Parameter(&link::QDISC),
     Parameter(&tcp::PRESET),
     Parameter(&tcp::GSO),
     Parameter::MTU,
     Parameter(&hosts::TIMESTAMPS),
+    Parameter(&hosts::ECN),
     Parameter(&hosts::BUFFERS),
     Parameter(&hosts::RECEIVE_BUFFER),
     Parameter(&hosts::TSO),
@@ -68,12 +70,13 @@ pub struct Parameter(&'static Spec);
 const DRAWN: &str = "drawn";
 
 /// What other tools call parameters.
-const CALLED_ELSEWHERE: [(&str, Parameter); 14] = [
+const CALLED_ELSEWHERE: [(&str, Parameter); 15] = [
     ("latency", Parameter(&link::RTT)),
     ("delay", Parameter(&link::RTT)),
     ("bandwidth", Parameter(&link::RATE)),
     ("bw", Parameter(&link::RATE)),
     ("limit", Parameter(&link::QUEUE)),
+    ("aqm", Parameter(&link::QDISC)),
     ("uplink", Parameter(&link::TRACE)),
     ("downlink", Parameter(&link::TRACE)),
     ("distribution", Parameter(&link::JITTER_DISTRIBUTION)),
@@ -211,7 +214,13 @@ impl Parameter {
     /// Whether a guest's study has it although it is as usual. What came later is left out then, as what a guest draws
     /// depends on how long its study is (`GuestJob` of `lastbyte`).
     pub(super) fn is_always_written(self) -> bool {
-        ![link::TRACE.name, link::JITTER_ORDER.name].contains(&self.name())
+        ![
+            link::TRACE.name,
+            link::JITTER_ORDER.name,
+            link::QDISC.name,
+            hosts::ECN.name,
+        ]
+        .contains(&self.name())
     }
 
     /// Whether a population may draw it.

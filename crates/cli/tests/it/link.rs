@@ -255,3 +255,83 @@ fn what_is_no_trace_is_told_in_a_line() {
         );
     }
 }
+
+/// Of QUIC, between ends in one process: a response that would fill any queue.
+#[test]
+fn a_queue_discipline_keeps_waiting_short() {
+    let quic = format!("{CHAIN}/transport=quic");
+    let ask = |qdisc: &str| {
+        let options = [
+            "--baseline",
+            &quic,
+            "--engine",
+            "virtual",
+            "--data",
+            "2MiB",
+            "--rate",
+        ];
+        let more = [
+            "10mbit",
+            "--rtt",
+            "20ms",
+            "--connections",
+            "3",
+            "--qdisc",
+            qdisc,
+        ];
+        compare_with(&[&options[..], &more].concat()).rows
+    };
+    let lost = |qdisc: &str| -> Vec<u64> {
+        let rows = ask(qdisc);
+        for row in &rows {
+            assert_eq!(
+                (row.text("outcome"), row.text("backward_qdisc")),
+                ("completed", qdisc)
+            );
+        }
+        rows.iter()
+            .map(|row| row.number("server_lost_packets"))
+            .collect()
+    };
+    assert!(lost("fifo limit 10000").iter().all(|lost| *lost == 0));
+    for qdisc in [
+        "fifo limit 20ms",
+        "codel",
+        "fq_codel",
+        "pie",
+        "red limit 100000B",
+    ] {
+        let one = lost(qdisc);
+        assert!(one.iter().all(|lost| *lost > 0), "{qdisc}: {one:?}");
+        assert_eq!(one, lost(qdisc));
+    }
+}
+
+/// Of TCP over the emulator: marks in place of drops, which nobody has to send again.
+#[test]
+fn a_queue_marks_those_who_ask_for_it() {
+    let sent_again = |ecn: &str, qdisc: &str| -> u64 {
+        let options = ["--baseline", CHAIN, "--rate", "20mbit", "--rtt", "20ms"];
+        let more = [
+            "--data",
+            "2MiB",
+            "--connections",
+            "3",
+            "--ecn",
+            ecn,
+            "--qdisc",
+            qdisc,
+        ];
+        let rows = compare_with(&[&options[..], &more].concat()).rows;
+        assert!(
+            rows.iter()
+                .all(|row| row.text("outcome") == "completed" && row.text("ecn") == ecn)
+        );
+        rows.iter()
+            .map(|row| row.number("server_retransmits"))
+            .sum()
+    };
+    assert!(sent_again("off", "fq_codel") > 0);
+    assert!(sent_again("on", "fq_codel noecn") > 0);
+    assert_eq!(sent_again("on", "fq_codel"), 0);
+}

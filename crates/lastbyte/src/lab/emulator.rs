@@ -16,7 +16,9 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use lastbyte_capture::{Fate as Noted, Point};
-use lastbyte_link::{Fate, KeyMaker, Link, Pipe, Seed, Side, TcpPacket, Time, UdpPacket};
+use lastbyte_link::{
+    Fate, KeyMaker, Left, Link, Packet, Pipe, Seed, Side, TcpPacket, Time, UdpPacket,
+};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
@@ -65,6 +67,7 @@ pub(crate) struct Emulator<'a> {
     packets: Packets,
     queue: BinaryHeap<Reverse<Due>>,
     order: u64,
+    left: Vec<Left>,
     tap: Option<Tap>,
     losing: Losing,
     report: EmulatorReport,
@@ -73,6 +76,8 @@ pub(crate) struct Emulator<'a> {
 /// One connection's private link.
 struct Flow {
     pipes: [Pipe; 2],
+    /// When each is served next, where packets wait by a queue discipline.
+    served: [Option<Time>; 2],
     /// Of its first connection, and of the one after that if that failed.
     keys: [KeyMaker; 2],
     /// How late the last delivery to the client and to the server was.
@@ -84,14 +89,21 @@ struct Flow {
     lost: Option<(Side, u32)>,
 }
 
-/// A packet under way.
+/// What happens on a link.
 struct Due {
     at: Time,
     order: u64,
     slot: u32,
     toward: Side,
-    packet: u32,
-    length: u16,
+    what: What,
+}
+
+#[derive(Clone, Copy)]
+enum What {
+    /// A packet arrives.
+    Arrives { packet: u32, length: u16 },
+    /// A queue discipline goes on.
+    Served,
 }
 
 /// Packets due at the same time leave in the order in which they came.
@@ -118,6 +130,42 @@ impl Eq for Due {}
 /// Whether a packet of IPv4 is one of UDP (RFC 791, 3.1).
 fn is_datagram(packet: &[u8]) -> bool {
     packet.get(9) == Some(&(libc::IPPROTO_UDP as u8))
+}
+
+/// The bits of IPv4's traffic class that ECN has, all of which say that there is congestion (RFC 3168, 5).
+const CONGESTED: u8 = 0b11;
+
+/// Has a packet of IPv4 say that it has met congestion.
+fn mark_congestion(packet: &mut [u8]) {
+    const WORDS: std::ops::Range<usize> = 0..2;
+    const CHECKSUM: std::ops::Range<usize> = 10..12;
+    let word = |packet: &[u8], range: std::ops::Range<usize>| match packet.get(range) {
+        Some([high, low]) => u16::from_be_bytes([*high, *low]),
+        _ => 0,
+    };
+    let before = word(packet, WORDS);
+    let Some(class) = packet.get_mut(1) else {
+        return;
+    };
+    *class |= CONGESTED;
+    let after = word(packet, WORDS);
+    // By what has changed (RFC 1624, 3).
+    let mut sum = u32::from(!word(packet, CHECKSUM)) + u32::from(!before) + u32::from(after);
+    while sum > u32::from(u16::MAX) {
+        sum = (sum >> 16) + (sum & u32::from(u16::MAX));
+    }
+    if let Some(checksum) = packet.get_mut(CHECKSUM) {
+        checksum.copy_from_slice(&(!(sum as u16)).to_be_bytes());
+    }
+}
+
+/// What a queue knows a packet by.
+fn ticket(packet: u32, length: u16) -> u64 {
+    u64::from(length) << 32 | u64::from(packet)
+}
+
+fn of_ticket(ticket: u64) -> (u32, u16) {
+    (ticket as u32, (ticket >> 32) as u16)
 }
 
 enum Read {
@@ -148,6 +196,7 @@ impl<'a> Emulator<'a> {
             packets: Packets::default(),
             queue: BinaryHeap::with_capacity(4096),
             order: 0,
+            left: Vec::new(),
             tap,
             losing: Losing::default(),
             report: EmulatorReport::default(),
@@ -177,8 +226,13 @@ impl<'a> Emulator<'a> {
     fn carry(&mut self) -> io::Result<()> {
         while !self.shared.is_stopped() {
             while let Some(due) = self.pop_due() {
-                self.deliver(&due)?;
-                self.read(due.toward.other())?;
+                match due.what {
+                    What::Arrives { packet, length } => {
+                        self.deliver(&due, packet, length)?;
+                        self.read(due.toward.other())?;
+                    }
+                    What::Served => self.serve(&due),
+                }
             }
             let from_client = self.read(Side::Server)?;
             let from_server = self.read(Side::Client)?;
@@ -197,7 +251,60 @@ impl<'a> Emulator<'a> {
         self.queue.pop().map(|Reverse(due)| due)
     }
 
-    fn deliver(&mut self, due: &Due) -> io::Result<()> {
+    /// Has a queue discipline decide about all that is due.
+    fn serve(&mut self, due: &Due) {
+        let mut left = std::mem::take(&mut self.left);
+        if let Some(Some(flow)) = self.flows.get_mut(due.slot as usize) {
+            flow.served[end(due.toward)] = None;
+            flow.pipes[end(due.toward)].serve(due.at, &mut left);
+        }
+        for one in left.drain(..) {
+            let (packet, length) = of_ticket(one.ticket);
+            match one.fate {
+                Fate::Arrives(at) => {
+                    if one.marked {
+                        mark_congestion(self.packets.get_mut(packet, length));
+                    }
+                    let what = What::Arrives { packet, length };
+                    self.plan(at, due.slot, due.toward, what);
+                    continue;
+                }
+                Fate::Lost => self.report.lost += 1,
+                Fate::Overflows | Fate::Waits => self.report.overflowed += 1,
+            }
+            self.packets.free(packet);
+        }
+        self.left = left;
+        self.plan_service(due.slot, due.toward);
+    }
+
+    fn plan(&mut self, at: Time, slot: u32, toward: Side, what: What) {
+        self.order += 1;
+        self.queue.push(Reverse(Due {
+            at,
+            order: self.order,
+            slot,
+            toward,
+            what,
+        }));
+    }
+
+    /// Comes back when a queue discipline has something to decide.
+    fn plan_service(&mut self, slot: u32, toward: Side) {
+        let Some(Some(flow)) = self.flows.get_mut(slot as usize) else {
+            return;
+        };
+        let Some(next) = flow.pipes[end(toward)].next() else {
+            return;
+        };
+        let planned = &mut flow.served[end(toward)];
+        if planned.is_none_or(|planned| next < planned) {
+            *planned = Some(next);
+            self.plan(next, slot, toward, What::Served);
+        }
+    }
+
+    fn deliver(&mut self, due: &Due, packet: u32, length: u16) -> io::Result<()> {
         let now = sys::now();
         let late = now.since(due.at);
         if let Some(Some(flow)) = self.flows.get_mut(due.slot as usize) {
@@ -207,18 +314,18 @@ impl<'a> Emulator<'a> {
         self.report
             .lateness
             .push(u32::try_from(late.as_nanos()).unwrap_or(u32::MAX));
-        let packet = self.packets.get(due.packet, due.length);
+        let bytes = self.packets.get(packet, length);
         if let Some(tap) = &mut self.tap {
             let point = Point::delivered(due.toward);
-            tap.note(due.slot, now, point, Noted::Carried, packet);
+            tap.note(due.slot, now, point, Noted::Carried, bytes);
         }
         let socket = self.shared.hold(due.slot, due.toward);
         // Before the write: the receiving endpoint may be awake before it returns.
         self.shared.set_delivered(due.slot, due.toward, now);
-        let written = nix::unistd::write(self.device(due.toward), packet);
+        let written = nix::unistd::write(self.device(due.toward), bytes);
         drop(socket);
-        let is_datagram = is_datagram(packet);
-        self.packets.free(due.packet);
+        let is_datagram = is_datagram(bytes);
+        self.packets.free(packet);
         match written {
             Ok(_) => Ok(()),
             // A full receive backlog drops a packet as a host would; TCP recovers, and the
@@ -311,11 +418,23 @@ impl<'a> Emulator<'a> {
         let fate = if is_numbered && flow.loses_next(toward.other()) {
             Fate::Lost
         } else {
-            flow.pipes[end(toward)].send(sent, length, key)
+            let ports = match (&tcp, &udp) {
+                (Some(tcp), _) => [tcp.source_port, tcp.destination_port],
+                (None, Some(udp)) => [udp.source_port, udp.destination_port],
+                (None, None) => [0; 2],
+            };
+            let waits = Packet {
+                ticket: ticket(packet, length as u16),
+                length,
+                key,
+                flow: u32::from(ports[0]) << 16 | u32::from(ports[1]),
+                capable: bytes.get(1).is_some_and(|class| class & CONGESTED != 0),
+            };
+            flow.pipes[end(toward)].accept(sent, waits)
         };
         if let Some(tap) = &mut self.tap {
             let noted = match fate {
-                Fate::Arrives(_) => Noted::Carried,
+                Fate::Arrives(_) | Fate::Waits => Noted::Carried,
                 Fate::Lost => Noted::Lost,
                 Fate::Overflows => Noted::QueueFull,
             };
@@ -323,15 +442,12 @@ impl<'a> Emulator<'a> {
         }
         match fate {
             Fate::Arrives(at) => {
-                self.order += 1;
-                self.queue.push(Reverse(Due {
-                    at,
-                    order: self.order,
-                    slot,
-                    toward,
-                    packet,
-                    length: length as u16,
-                }));
+                let length = length as u16;
+                self.plan(at, slot, toward, What::Arrives { packet, length });
+                true
+            }
+            Fate::Waits => {
+                self.plan_service(slot, toward);
                 true
             }
             Fate::Lost => {
@@ -374,6 +490,7 @@ impl Flow {
         let [forward, backward] = link.pipes(seed, index, now);
         Self {
             pipes: [backward, forward],
+            served: [None; 2],
             keys: [KeyMaker::new(), KeyMaker::of_later_connection(1)],
             late: [Duration::ZERO; 2],
             latest: Duration::ZERO,
@@ -414,6 +531,11 @@ impl Packets {
     fn buffer(&mut self, packet: u32) -> &mut [u8] {
         let start = packet as usize * PACKET_CAPACITY;
         &mut self.bytes[start..start + PACKET_CAPACITY]
+    }
+
+    fn get_mut(&mut self, packet: u32, length: u16) -> &mut [u8] {
+        let start = packet as usize * PACKET_CAPACITY;
+        &mut self.bytes[start..start + usize::from(length)]
     }
 
     fn get(&self, packet: u32, length: u16) -> &[u8] {

@@ -325,15 +325,18 @@ fn write_capture(
         _ => full(&packets).unwrap_or(since(Time(observed.closed))),
     };
     let Cell { link, .. } = block.cell;
+    // What a discipline drops, it drops for lack of room, whenever it does.
+    let queue = |direction: &lastbyte_link::Direction| match direction.qdisc {
+        Some(_) => 0,
+        None => direction.queue,
+    };
     let limits = Limits {
-        toward_client: link.backward.queue,
-        toward_server: link.forward.queue,
+        toward_client: queue(&link.backward),
+        toward_server: queue(&link.forward),
         closed,
     };
-    settle(
-        &mut packets,
-        (observed.fates == Fates::Absence).then_some(&limits),
-    );
+    let is_told = observed.fates != Fates::Absence && !block.cell.has_qdisc();
+    settle(&mut packets, (!is_told).then_some(&limits));
     for packet in &mut packets {
         // A veth leaves that to a device which there is not.
         complete_checksums(&mut packet.bytes);

@@ -21,6 +21,9 @@ pub(super) fn link_seed(seed: Seed, link: &Link) -> Seed {
         if direction.order != Order::Free {
             all += &format!(" order {}", direction.order);
         }
+        if let Some(qdisc) = &direction.qdisc {
+            all += &format!(" qdisc {qdisc}");
+        }
         all
     };
     seed.part(&format!(
@@ -86,6 +89,10 @@ mod tests {
             },
             Direction {
                 delay: MS,
+                ..link.forward.clone()
+            },
+            Direction {
+                qdisc: Some("codel".parse().unwrap()),
                 ..link.forward.clone()
             },
             Direction {

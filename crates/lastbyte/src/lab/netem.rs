@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use lastbyte_link::{Direction, Loss, Order, Rate};
+use lastbyte_link::{Direction, Loss, Order, Qdisc, Rate};
 
 const TCA_NETEM_DELAY_DIST: u16 = 2;
 const TCA_NETEM_LOSS: u16 = 5;
@@ -38,6 +38,9 @@ pub enum NetemError {
     /// It has a rate that stays.
     #[error("netem has no rate traces ({0:?}): use emulation = \"link\"")]
     Trace(String),
+    /// It has one queue, in which packets are delayed, too.
+    #[error("netem has no queue disciplines ({0}): use emulation = \"link\"")]
+    Qdisc(Qdisc),
     /// Without a rate, it reorders.
     #[error(
         "netem's jitter has packets overtake each other where nothing limits the rate: leave jitter_order out, limit the \
@@ -64,6 +67,9 @@ pub(crate) fn options(
     } = *direction;
     if let Some(trace) = &direction.trace {
         return Err(NetemError::Trace(trace.name().to_owned()));
+    }
+    if let Some(qdisc) = direction.qdisc {
+        return Err(NetemError::Qdisc(qdisc));
     }
     if direction.order == Order::Kept && rate.is_none() && !jitter.is_zero() {
         return Err(NetemError::Order);

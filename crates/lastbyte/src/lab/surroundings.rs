@@ -19,7 +19,7 @@ use nix::sched::{CloneFlags, setns, unshare};
 use super::LabError;
 use super::netlink::{Netlink, Prefix};
 use super::sys;
-use crate::study::{Cell, Hosts, Server, Timestamps};
+use crate::study::{Cell, Ecn, Hosts, Server, Timestamps};
 
 /// RFC 2544 reserves 198.18.0.0/15 for benchmarks.
 pub(crate) const CLIENTS: Prefix = prefix(18, 0, 0, 16);
@@ -78,6 +78,14 @@ pub(crate) fn sysctls_of(hosts: &Hosts) -> [(&'static str, String); 3] {
         ),
         ("net/ipv4/tcp_wmem", sizes(buffers.send, buffers.send_most)),
     ]
+}
+
+/// What clients of TCP ask for ECN with, if they do: [`SYSCTLS`] has what they are without.
+pub(crate) fn sysctl_of_ecn(hosts: &Hosts) -> &'static [(&'static str, &'static str)] {
+    match hosts.ecn {
+        Ecn::Off => &[],
+        Ecn::On => &[("net/ipv4/tcp_ecn", "1")],
+    }
 }
 
 /// Moves the calling thread between the namespaces of both sides.
@@ -219,6 +227,7 @@ fn configure(
 ) -> io::Result<()> {
     set_sysctls(SYSCTLS)?;
     set_sysctls(&sysctls_of(hosts))?;
+    set_sysctls(sysctl_of_ecn(hosts))?;
     let loopback = interface("lo")?;
     let device = interface(DEVICE)?;
     let mut netlink = Netlink::open()?;

@@ -109,7 +109,7 @@ proptest! {
             let is_lost = loss.strikes(&mut state, |draw| match draw {
                 Draw::Change => change,
                 Draw::Loss => lost,
-                Draw::Delay | Draw::Phase => unreachable!(),
+                Draw::Delay | Draw::Phase | Draw::Early => unreachable!(),
             });
             prop_assert_eq!((is_lost, state), (expected, clg.state));
         }

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use lastbyte_exchange::{AddressValidation, Negotiated, Quic, Transfer, Transport};
-use lastbyte_link::{Direction, Rate, Trace};
+use lastbyte_link::{Direction, Qdisc, Rate, Trace};
 use lastbyte_sizes::{ABRIDGED, CertificateCompression, Message, names};
 
 use super::{Batch, Column, Connection, Kind, OfConnection, Presence, Restore, Source, Value};
@@ -299,6 +299,12 @@ const LINKS: &[Column] = &[
         "queue limit from client to server",
         |c| c.forward().queue.into(),
     ),
+    text(
+        "forward_qdisc",
+        "how packets from client to server wait for the rate",
+        |c| c.forward().qdisc.as_ref().map(Qdisc::to_string).into(),
+    )
+    .absent("they wait in the queue"),
     whole("backward_delay_ns", "delay from server to client", |c| {
         c.backward().delay.into()
     }),
@@ -343,6 +349,12 @@ const LINKS: &[Column] = &[
         "queue limit from server to client",
         |c| c.backward().queue.into(),
     ),
+    text(
+        "backward_qdisc",
+        "how packets from server to client wait for the rate",
+        |c| c.backward().qdisc.as_ref().map(Qdisc::to_string).into(),
+    )
+    .absent("they wait in the queue"),
 ];
 
 /// The columns between those of cells and of messages.

@@ -14,7 +14,7 @@ use crate::{
     Bearing, BlockId, Congestion, CpuTime, Emulation, EngineChoice, Figure, Filter, Gso, Leads,
     Metric, Parameter, Piece, Plot, Preset, Quantity, QuicIn, Size,
 };
-use crate::{Buffers, Hosts, ReceiveBuffer, Timestamps, Tso, Writes};
+use crate::{Buffers, Ecn, Hosts, ReceiveBuffer, Timestamps, Tso, Writes};
 
 const SLOW_LINKS: &str = r#"name = "slow links"
 connections = 1000
@@ -930,7 +930,7 @@ const ERRORS: &[(&str, &str, &str)] = &[
     (
         "facet = \"loss\"",
         "facet = \"octets\"",
-        r#"28: unknown parameter "octets": use one of link, rtt, rate, trace, loss, jitter, jitter_distribution, jitter_order, queue, preset, gso, mtu, timestamps, buffers, receive_buffer, tso, writes, congestion, client_initcwnd, initcwnd, quic_datagram, quic_client_datagram, quic_initial_rtt, quic_ack_delay, quic_mtu_discovery, page, origins, cache, cpu_slowdown, requests, think, upload, data"#,
+        r#"28: unknown parameter "octets": use one of link, rtt, rate, trace, loss, jitter, jitter_distribution, jitter_order, queue, qdisc, preset, gso, mtu, timestamps, ecn, buffers, receive_buffer, tso, writes, congestion, client_initcwnd, initcwnd, quic_datagram, quic_client_datagram, quic_initial_rtt, quic_ack_delay, quic_mtu_discovery, page, origins, cache, cpu_slowdown, requests, think, upload, data"#,
     ),
     (
         "\"ttlb\"",
@@ -1490,28 +1490,32 @@ fn hosts() -> impl Strategy<Value = Hosts> {
     (
         576..=9000_u16,
         prop::sample::select(&Timestamps::ALL[..]),
+        prop::sample::select(&Ecn::ALL[..]),
         prop::sample::select(&Buffers::ALL[..]),
         prop::option::of(ReceiveBuffer::LEAST.0..=ReceiveBuffer::MOST.0),
         prop::sample::select(&Tso::ALL[..]),
         prop::collection::vec(1..=1_u16 << 14, 0..=Writes::MOST),
     )
-        .prop_map(|(mtu, timestamps, buffers, receive_buffer, tso, sizes)| {
-            let sizes: Vec<String> = sizes.iter().map(|size| format!("{size}B")).collect();
-            Hosts {
-                mtu: mtu.to_string().parse().unwrap(),
-                timestamps,
-                buffers,
-                receive_buffer: receive_buffer.map_or(ReceiveBuffer::Unset, |bytes| {
-                    ReceiveBuffer::Set(Bytes(bytes))
-                }),
-                tso,
-                writes: if sizes.is_empty() {
-                    Writes::WHOLE
-                } else {
-                    sizes.join("+").parse().unwrap()
-                },
-            }
-        })
+        .prop_map(
+            |(mtu, timestamps, ecn, buffers, receive_buffer, tso, sizes)| {
+                let sizes: Vec<String> = sizes.iter().map(|size| format!("{size}B")).collect();
+                Hosts {
+                    mtu: mtu.to_string().parse().unwrap(),
+                    timestamps,
+                    ecn,
+                    buffers,
+                    receive_buffer: receive_buffer.map_or(ReceiveBuffer::Unset, |bytes| {
+                        ReceiveBuffer::Set(Bytes(bytes))
+                    }),
+                    tso,
+                    writes: if sizes.is_empty() {
+                        Writes::WHOLE
+                    } else {
+                        sizes.join("+").parse().unwrap()
+                    },
+                }
+            },
+        )
 }
 
 fn work() -> impl Strategy<Value = (u64, u64, u32, Duration)> {

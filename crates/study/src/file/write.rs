@@ -119,7 +119,8 @@ impl Text {
                 Some(_) => parameter.is_of_transfers(),
                 None => parameter.is_of_pages(),
             };
-            if parameter.of_cell().is_some() && !is_other && !cell.draws(parameter) {
+            let is_written = parameter.is_always_written() || !parameter.is_usual(cell);
+            if parameter.of_cell().is_some() && is_written && !is_other && !cell.draws(parameter) {
                 self.set(parameter.name(), value(parameter, cell));
             }
         }

@@ -54,6 +54,30 @@ pub(super) static TIMESTAMPS: Spec = Spec {
     }),
 };
 
+pub(super) static ECN: Spec = Spec {
+    name: "ecn",
+    scope: Scope::Cell,
+    measures: Measures::Both,
+    transport: Some(TransportName::Tcp),
+    title: "ECN",
+    caption: Caption::Unusual(|cell| format!("ecn {}", cell.hosts.ecn)),
+    reading: Reading::Text,
+    place: Place::Cell(Access {
+        get: |cell| Value::Text(cell.hosts.ecn.to_string()),
+        set: |cell, text, _| read(&mut cell.hosts.ecn, text),
+    }),
+    command_line: Some(CommandLine {
+        value_name: "OFF|ON",
+        help: "Whether TCP uses ECN, so that a --qdisc with ecn marks its packets in place of dropping them",
+        choice: Choice::Usual("off"),
+        lists: Lists::Taken,
+    }),
+    column: Some(Column {
+        name: "ecn",
+        doc: "whether TCP uses ECN: `off` or `on`",
+    }),
+};
+
 pub(super) static BUFFERS: Spec = Spec {
     name: "buffers",
     scope: Scope::Cell,

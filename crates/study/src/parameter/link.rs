@@ -1,6 +1,6 @@
 //! The parameters of links.
 
-use lastbyte_link::{Direction, Link, Loss, Trace, format_duration, parse_duration};
+use lastbyte_link::{Direction, Link, Loss, Qdisc, Trace, format_duration, parse_duration};
 
 use super::spec::{
     Access, Caption, Choice, CommandLine, Lists, Measures, Place, Reading, Scope, Spec, Value, read,
@@ -224,6 +224,40 @@ pub(super) static QUEUE: Spec = Spec {
     }),
     column: None,
 };
+
+pub(super) static QDISC: Spec = Spec {
+    name: "qdisc",
+    scope: Scope::Cell,
+    measures: Measures::Both,
+    transport: None,
+    title: "queue discipline",
+    caption: Caption::Unusual(|cell| both(cell, qdisc)),
+    reading: Reading::Text,
+    place: Place::Direction(Access {
+        get: |direction| Value::Text(qdisc(direction)),
+        set: |direction, text, _| {
+            direction.qdisc = match text {
+                NO_QDISC => None,
+                _ => Some(text.parse()?),
+            };
+            Ok(())
+        },
+    }),
+    command_line: Some(CommandLine {
+        value_name: "QDISC",
+        help: "How packets wait for the rate, in place of --queue: fifo, codel, fq_codel, pie or red, with settings behind it as tc has them (\"codel target 10ms\", \"fifo limit 64KiB\"), or none",
+        choice: Choice::Usual(NO_QDISC),
+        lists: Lists::Taken,
+    }),
+    column: None,
+};
+
+const NO_QDISC: &str = "none";
+
+fn qdisc(direction: &Direction) -> String {
+    let qdisc = direction.qdisc.as_ref();
+    qdisc.map_or(NO_QDISC.to_owned(), Qdisc::to_string)
+}
 
 /// A text of both directions, or one of each.
 fn both(cell: &Cell, text: fn(&Direction) -> String) -> String {

@@ -10,8 +10,7 @@ fn due(at: u64, order: u64) -> Due {
         order,
         slot: 0,
         toward: Side::Client,
-        packet: 0,
-        length: 0,
+        what: What::Served,
     }
 }
 
@@ -70,11 +69,38 @@ fn a_datagram_that_a_device_has_no_room_for_is_counted() {
         bytes[0] = 0x45;
         bytes[9] = protocol as u8;
         let due = Due {
-            packet,
-            length: 28,
+            what: What::Arrives { packet, length: 28 },
             ..due(0, 0)
         };
-        emulator.deliver(&due).unwrap();
+        emulator.deliver(&due, packet, 28).unwrap();
         assert_eq!(emulator.report.dropped, dropped, "{protocol}");
     }
+}
+
+/// A header's checksum is right if all of its words add up to -0 (RFC 1071).
+#[test]
+fn a_mark_of_congestion_keeps_the_checksum_right() {
+    let sum = |packet: &[u8]| {
+        let words = packet
+            .chunks(2)
+            .map(|word| u32::from(word[0]) << 8 | u32::from(word[1]));
+        let sum: u32 = words.sum();
+        (sum >> 16) + (sum & 0xffff)
+    };
+    for class in 0..=255_u8 {
+        let mut packet = [
+            0x45, class, 0, 60, 1, 2, 0x40, 0, 64, 6, 0, 0, 10, 1, 2, 3, 10, 4, 5, 6,
+        ];
+        let checksum = !(sum(&packet) as u16);
+        packet[10..12].copy_from_slice(&checksum.to_be_bytes());
+        assert_eq!(sum(&packet), 0xffff);
+        mark_congestion(&mut packet);
+        assert_eq!((packet[1], sum(&packet)), (class | 3, 0xffff), "{class}");
+    }
+    mark_congestion(&mut []);
+}
+
+#[test]
+fn a_ticket_is_a_packet_and_its_length() {
+    assert_eq!(of_ticket(ticket(u32::MAX - 1, 9216)), (u32::MAX - 1, 9216));
 }

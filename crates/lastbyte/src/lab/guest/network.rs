@@ -14,7 +14,7 @@ use crate::lab::netem::{self, Table};
 use crate::lab::netlink::{Device, MacAddress, Netlink, Prefix};
 use crate::lab::surroundings::{
     CLIENT_HOST, CLIENTS, SERVER_HOST, SERVERS, SYSCTLS, Sides, Sockets, interface, metrics,
-    set_sysctls, sysctls_of,
+    set_sysctls, sysctl_of_ecn, sysctls_of,
 };
 use crate::lab::{LabError, shared, sys};
 use crate::study::{Cell, Gso, Preset, Tso};
@@ -179,6 +179,7 @@ impl EndHost {
     fn configure(&self, cell: &Cell) -> io::Result<()> {
         set_sysctls(SYSCTLS)?;
         set_sysctls(&sysctls_of(&cell.hosts))?;
+        set_sysctls(sysctl_of_ecn(&cell.hosts))?;
         if cell.preset == Preset::Published2024 {
             set_sysctls(PUBLISHED_2024)?;
         }

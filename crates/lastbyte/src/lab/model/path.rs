@@ -1,10 +1,10 @@
 //! The network between two ends: datagrams on their way.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, HashMap};
 
 use lastbyte_capture as capture;
-use lastbyte_link::{Fate, PacketKey, Pipe, Seed, Side, Time};
+use lastbyte_link::{Fate, Left, Packet, PacketKey, Pipe, Seed, Side, Time};
 
 use super::tap::Tap;
 use crate::study::{Cell, Quic};
@@ -23,6 +23,9 @@ pub(super) struct Network<'t> {
     /// Toward the server, and toward the client.
     pipes: [Pipe; 2],
     under_way: BinaryHeap<Reverse<Arrival>>,
+    /// Those that wait by a queue discipline, by their tickets: the count of all datagrams before them.
+    waiting: HashMap<u64, Waits>,
+    left: Vec<Left>,
     /// How many were sent, by the client and by the server.
     sent: [u32; 2],
     /// The largest datagram that it carries, in bytes of payload.
@@ -32,6 +35,13 @@ pub(super) struct Network<'t> {
     /// All of them, in the order in which they left.
     pub(super) datagrams: Vec<Datagram>,
     tap: Option<&'t mut Tap>,
+}
+
+/// A datagram of which nobody knows yet whether it arrives.
+struct Waits {
+    sent: Time,
+    sender: Side,
+    datagram: Vec<u8>,
 }
 
 /// A datagram that arrives. Of those of one moment, the one that was sent first comes first.
@@ -58,6 +68,8 @@ impl<'t> Network<'t> {
             holds: usize::from(cell.hosts.mtu.bytes()).saturating_sub(headers),
             pipes: link.pipes(seed, index, Time(0)),
             under_way: BinaryHeap::new(),
+            waiting: HashMap::new(),
+            left: Vec::new(),
             sent: [0; 2],
             lost,
             datagrams: Vec::new(),
@@ -76,36 +88,84 @@ impl<'t> Network<'t> {
             sender,
             bytes: datagram.len(),
         });
+        let [client, server] = self.sent;
+        let number = u64::from(client) + u64::from(server);
         let pipe = &mut self.pipes[sender as usize];
-        let fate = pipe.send(now, usize::from(Quic::HEADERS) + datagram.len(), key);
+        let packet = Packet {
+            ticket: number,
+            length: usize::from(Quic::HEADERS) + datagram.len(),
+            key,
+            flow: 0,
+            // Its ends mark nothing.
+            capable: false,
+        };
+        let fate = match pipe.accept(now, packet) {
+            _ if is_lost => Fate::Lost,
+            fate => fate,
+        };
+        self.settle(now, sender, number, datagram.to_vec(), fate);
+    }
+
+    /// Notes what becomes of a datagram, and sees to it.
+    fn settle(&mut self, sent: Time, sender: Side, number: u64, datagram: Vec<u8>, fate: Fate) {
         let arrives = match fate {
-            _ if is_lost => Err(capture::Fate::Lost),
             Fate::Arrives(at) => Ok(at),
             Fate::Lost => Err(capture::Fate::Lost),
             Fate::Overflows => Err(capture::Fate::QueueFull),
+            Fate::Waits => {
+                let waits = Waits {
+                    sent,
+                    sender,
+                    datagram,
+                };
+                self.waiting.insert(number, waits);
+                return;
+            }
         };
         if let Some(tap) = &mut self.tap {
-            tap.note(now, sender, datagram, arrives);
+            tap.note(sent, sender, &datagram, arrives);
         }
         if let Ok(at) = arrives {
-            let [client, server] = self.sent;
             self.under_way.push(Reverse(Arrival {
                 at,
-                number: u64::from(client) + u64::from(server),
+                number,
                 receiver: sender.other(),
-                datagram: datagram.to_vec(),
+                datagram,
             }));
         }
     }
 
-    /// When the next datagram arrives.
+    /// Has queues decide what is due by `now`.
+    fn serve(&mut self, now: Time) {
+        let mut left = std::mem::take(&mut self.left);
+        for pipe in &mut self.pipes {
+            pipe.serve(now, &mut left);
+        }
+        for one in left.drain(..) {
+            // One that is lost whatever its luck is not there.
+            if let Some(waits) = self.waiting.remove(&one.ticket) {
+                self.settle(
+                    waits.sent,
+                    waits.sender,
+                    one.ticket,
+                    waits.datagram,
+                    one.fate,
+                );
+            }
+        }
+        self.left = left;
+    }
+
+    /// When the next datagram arrives, or a queue decides about one.
     pub(super) fn next_arrival(&self) -> Option<Time> {
-        let Reverse(next) = self.under_way.peek()?;
-        Some(next.at)
+        let arrives = self.under_way.peek().map(|Reverse(next)| next.at);
+        let decides = self.pipes.iter().filter_map(Pipe::next);
+        arrives.into_iter().chain(decides).min()
     }
 
     /// The next datagram that has arrived by `now`, and at whom.
     pub(super) fn arrived(&mut self, now: Time) -> Option<(Side, Vec<u8>)> {
+        self.serve(now);
         let Reverse(next) = self.under_way.peek()?;
         if next.at > now {
             return None;

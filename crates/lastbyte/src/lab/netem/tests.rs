@@ -92,6 +92,14 @@ fn what_netem_has_not_is_refused() {
         options(&traced, 0, Table::Send).unwrap_err().to_string(),
         r#"netem has no rate traces ("a.trace"): use emulation = "link""#
     );
+    let queued = Direction {
+        qdisc: Some("fq_codel limit 20".parse().unwrap()),
+        ..gigabit()
+    };
+    assert_eq!(
+        options(&queued, 0, Table::Send).unwrap_err().to_string(),
+        r#"netem has no queue disciplines (fq_codel limit 20): use emulation = "link""#
+    );
     let kept = Direction {
         jitter: MS,
         order: Order::Kept,

@@ -1,0 +1,498 @@
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::Path;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::mix;
+
+/// Packets of each test.
+const COUNT: u64 = 100_000;
+/// Of an octet at the shaper's 10 Mbit/s.
+const BYTE: i64 = 800;
+/// Tokens that the shaper keeps: of 1502 bytes, so that no packet leaves when another comes.
+const BURST: i64 = 1502 * BYTE;
+
+/// A packet that came out: when, which, and whether it was marked.
+type Out = (u64, u64, bool);
+
+/// `sch_tbf` with a queue below it. It takes the next packet when the one before has left.
+struct Shaper {
+    queue: Queue,
+    tokens: i64,
+    at: u64,
+    taken: Option<Waiting>,
+    wakes: Option<u64>,
+    out: Vec<Out>,
+    dropped: Vec<u64>,
+}
+
+impl Shaper {
+    fn new(qdisc: &str, begin: u64) -> Shaper {
+        let around = Surroundings {
+            // A TUN device has no header.
+            mtu: 1500,
+            rate: Some("10mbit".parse().unwrap()),
+            begin: Time(begin),
+        };
+        Shaper {
+            queue: Queue::new(&qdisc.parse().unwrap(), around),
+            tokens: BURST,
+            at: 0,
+            taken: None,
+            wakes: None,
+            out: Vec::new(),
+            dropped: Vec::new(),
+        }
+    }
+
+    fn run(&mut self, now: u64) {
+        self.wakes = None;
+        loop {
+            if self.taken.is_none() {
+                self.taken = self.queue.dequeue(Time(now), &mut self.dropped);
+            }
+            let Some(packet) = self.taken else {
+                self.queue.finish(Time(now));
+                return;
+            };
+            let earned = i64::try_from(now - self.at).unwrap().min(BURST);
+            let left = (earned + self.tokens).min(BURST) - i64::from(packet.length) * BYTE;
+            if left < 0 {
+                self.wakes = Some(now + left.unsigned_abs());
+                return;
+            }
+            (self.tokens, self.at, self.taken) = (left, now, None);
+            self.queue.finish(Time(now));
+            self.out.push((now, packet.ticket, packet.marked));
+        }
+    }
+
+    /// When it goes on: where a kernel's timer was late, as late.
+    fn woken(&self, kernel: &HashMap<u64, (u64, bool)>) -> Option<u64> {
+        const LATEST: u64 = 1000;
+        let wakes = self.wakes?;
+        let at = kernel.get(&self.taken?.ticket).map(|(at, _)| *at);
+        Some(
+            at.filter(|at| (wakes..wakes + LATEST).contains(at))
+                .unwrap_or(wakes),
+        )
+    }
+}
+
+/// What `scripts/qdiscs` sends: when, and a packet.
+fn arrivals(begin: u64) -> impl Iterator<Item = (u64, Waiting)> {
+    // Phases of 2048 packets, from half of what the link carries to three times as much.
+    const LOADS: [u64; 8] = [60, 100, 110, 130, 50, 200, 300, 90];
+    (0..COUNT).scan(begin, |at, number| {
+        let draw = mix(number);
+        let load = LOADS[(number / 2048 % 8) as usize];
+        let gap = 800 * 850 * 100 / load * (50 + draw / (1 << 16) % 101) / 100;
+        *at += gap / 3200 * 3200 + 3200;
+        let (flow, ect) = (draw / (1 << 32) % 8, draw / (1 << 40) % 2);
+        let packet = Waiting {
+            ticket: number,
+            length: (200 + draw % 325 * 4) as u32,
+            flow: (2 * flow + ect) as u32,
+            capable: ect == 1,
+            marked: false,
+        };
+        Some((*at + 40, packet))
+    })
+}
+
+fn digest(out: &[Out]) -> u64 {
+    let out = out.iter();
+    out.fold(0, |digest, (_, ticket, marked)| {
+        mix(digest ^ (2 * ticket + u64::from(*marked)))
+    })
+}
+
+/// What came out of the guest kernel's disciplines (6.12.117): how many, how many of them marked, and which, in their order.
+/// `scripts/qdiscs` has it again.
+#[test]
+fn each_packet_leaves_or_is_dropped_as_in_the_kernel() {
+    for (qdisc, begin, out, marked, which) in KERNEL {
+        let mut shaper = Shaper::new(qdisc, begin);
+        for (at, packet) in arrivals(begin) {
+            while let Some(wakes) = shaper.wakes.filter(|wakes| *wakes <= at) {
+                shaper.run(wakes);
+            }
+            let dropped = &mut shaper.dropped;
+            shaper.queue.enqueue(Time(at), packet, || panic!(), dropped);
+            if shaper.wakes.is_none() {
+                shaper.run(at);
+            }
+        }
+        while let Some(wakes) = shaper.wakes {
+            shaper.run(wakes);
+        }
+        let marks = shaper.out.iter().filter(|(.., marked)| *marked).count();
+        assert_eq!((shaper.out.len(), marks), (out, marked), "{qdisc}");
+        assert_eq!(digest(&shaper.out), which, "{qdisc}");
+        assert_eq!(shaper.out.len() + shaper.dropped.len(), COUNT as usize);
+    }
+}
+
+/// Those that chance has no part in.
+const KERNEL: [(&str, u64, usize, usize, u64); 6] = [
+    (
+        "fifo limit 100",
+        715_000_000_000,
+        83186,
+        0,
+        0xe1f8_3170_0afd_737d,
+    ),
+    (
+        "fifo limit 64KiB",
+        804_000_000_000,
+        86115,
+        0,
+        0x7eea_5426_ddfb_3e6a,
+    ),
+    ("codel", 3_000_000_000, 88795, 0, 0x14d4_e0d3_69ef_5910),
+    (
+        "codel limit 200 target 10ms interval 50ms ecn",
+        92_000_000_000,
+        83536,
+        2724,
+        0xad53_f9ae_1792_e9f6,
+    ),
+    (
+        "fq_codel quantum 1500B",
+        181_000_000_000,
+        91376,
+        23641,
+        0xfe89_cd25_8a5f_1950,
+    ),
+    (
+        "fq_codel limit 300 noecn quantum 1500B",
+        270_000_000_000,
+        82765,
+        0,
+        0x320d_640e_469e_0d86,
+    ),
+];
+
+/// Holds all disciplines against what a kernel did, which `scripts/qdiscs` has recorded in a folder, with the kernel's luck
+/// where chance decides.
+#[test]
+fn recorded_packets_leave_or_are_dropped_as_in_the_kernel() {
+    let Some(folder) = std::env::var_os("LASTBYTE_QDISCS") else {
+        return;
+    };
+    for (name, qdisc) in [
+        ("fifo", "fifo limit 100"),
+        ("bytes", "fifo limit 64KiB"),
+        ("codel", "codel"),
+        ("codel_ecn", "codel limit 200 target 10ms interval 50ms ecn"),
+        ("fq_codel", "fq_codel quantum 1500B"),
+        ("fq_codel_small", "fq_codel limit 300 noecn quantum 1500B"),
+        ("red", "red"),
+        ("red_ecn", "red ecn"),
+        // The kernel's timers come a jiffy after what they are set to (`calc_index` of kernel/time/timer.c).
+        ("pie", "pie tupdate 16ms"),
+        ("pie_ecn", "pie tupdate 16ms ecn"),
+    ] {
+        let folder = Path::new(&folder);
+        // Where the kernel's timers began is not told.
+        let phases = if name.starts_with("pie") { 0..16 } else { 0..1 };
+        let begins = phases.map(Duration::from_millis);
+        let held = begins.map(|early| hold(folder, name, qdisc, early));
+        let best = held.max_by_key(|held| held.same).unwrap();
+        println!("{name}: {best:?}");
+        assert_eq!(best.draws.wrong, 0, "{name}");
+        if best.chances == 0 {
+            assert_eq!((best.own, best.same), (best.kernel, best.kernel), "{name}");
+        } else {
+            // A tick that comes late changes all after it, but not by much.
+            let far = (best.struck - best.expected).abs() / best.expected;
+            assert!(
+                best.own.abs_diff(best.kernel) * 1000 < best.kernel,
+                "{name}"
+            );
+            assert!(best.same > best.kernel / 10 && far < 0.02, "{name}: {far}");
+        }
+    }
+}
+
+/// How a discipline was against the kernel's.
+#[derive(Debug, Default)]
+struct Likeness {
+    /// How many came out here and there, and how many of them at first are the same.
+    own: usize,
+    kernel: usize,
+    same: usize,
+    /// What chance decided, how often it struck in the kernel, and how often it should by the probabilities here.
+    chances: u32,
+    struck: f64,
+    expected: f64,
+    draws: Draws,
+}
+
+/// With a clock that has begun so much `early`.
+fn hold(folder: &Path, name: &str, qdisc: &str, early: Duration) -> Likeness {
+    let out = fs::read_to_string(folder.join(format!("{name}.out"))).unwrap();
+    let mut lines = out.lines();
+    let numbers =
+        |line: &str| -> Vec<u64> { line.split(' ').map(|word| word.parse().unwrap()).collect() };
+    let begin: u64 = lines.next().unwrap().parse().unwrap();
+    let kernel: Vec<Out> = lines
+        .map(numbers)
+        .map(|line| (begin + line[0], line[1], line[2] == 1))
+        .collect();
+    let fates: HashMap<u64, (u64, bool)> = (kernel.iter())
+        .map(|(at, ticket, marked)| (*ticket, (*at, *marked)))
+        .collect();
+    let mut shaper = Shaper::new(qdisc, begin - early.as_nanos() as u64);
+    let mut held = Likeness::default();
+    for (at, packet) in arrivals(begin) {
+        while let Some(wakes) = shaper.woken(&fates).filter(|wakes| *wakes <= at) {
+            shaper.run(wakes);
+        }
+        let strikes = fates.get(&packet.ticket).is_none_or(|(_, marked)| *marked);
+        let before = match &mut shaper.queue.machine {
+            Machine::Red(red) => {
+                // A draw decides about all packets up to the one that it strikes.
+                red.draw = if strikes { 0 } else { u64::MAX };
+                red.count
+            }
+            _ => None,
+        };
+        let is_asked = std::cell::Cell::new(false);
+        let luck = || {
+            is_asked.set(true);
+            if strikes { 0 } else { u64::MAX }
+        };
+        shaper
+            .queue
+            .enqueue(Time(at), packet, luck, &mut shaper.dropped);
+        match &shaper.queue.machine {
+            Machine::Pie(pie) if is_asked.get() => {
+                let p = (pie.probability as f64 / 2_f64.powi(56)).min(1.0);
+                held.chances += 1;
+                held.struck += f64::from(u8::from(strikes));
+                held.expected += p;
+            }
+            Machine::Red(red) => held.draws.note(red, before, is_asked.get()),
+            _ => {}
+        }
+        if shaper.wakes.is_none() {
+            shaper.run(at);
+        }
+    }
+    while let Some(wakes) = shaper.woken(&fates) {
+        shaper.run(wakes);
+    }
+    held.same = (shaper.out.iter().zip(&kernel))
+        .take_while(|(own, other)| (own.1, own.2) == (other.1, other.2))
+        .count();
+    (held.own, held.kernel) = (shaper.out.len(), kernel.len());
+    held
+}
+
+/// What a draw of RED must have been, by whom it struck and whom not.
+#[derive(Debug, Default)]
+struct Draws {
+    least: u64,
+    count: u32,
+    wrong: u32,
+}
+
+impl Draws {
+    fn note(&mut self, red: &red::State, before: Option<u64>, is_drawn: bool) {
+        let above = red.mean.saturating_sub(red.min) >> red.weight;
+        match (before, red.count) {
+            (Some(before), Some(_)) if is_drawn => {
+                let most = (1_u64 << 32) / u64::from(red.slope);
+                self.count += 1;
+                let struck = above * (before + 1);
+                self.wrong += u32::from(self.least > struck || self.least > most);
+                self.least = 0;
+            }
+            (Some(_), Some(count)) => self.least = self.least.max(above * count + 1),
+            _ => self.least = 0,
+        }
+    }
+}
+
+fn packet(ticket: u64, length: u32) -> Waiting {
+    Waiting {
+        ticket,
+        length,
+        flow: 0,
+        capable: false,
+        marked: false,
+    }
+}
+
+#[test]
+fn a_fifo_holds_packets_bytes_or_a_time() {
+    // A packet of 1250 bytes takes 1 ms, and the one on its way out is held.
+    for (limit, held) in [
+        ("3", 3),
+        ("4999B", 3),
+        ("5000B", 4),
+        ("2500us", 3),
+        ("3ms", 4),
+    ] {
+        let qdisc = format!("fifo limit {limit}").parse().unwrap();
+        let around = Surroundings {
+            mtu: 1514,
+            rate: Some("10mbit".parse().unwrap()),
+            begin: Time(0),
+        };
+        let mut queue = Queue::new(&qdisc, around);
+        let mut dropped = Vec::new();
+        for ticket in 0..10 {
+            queue.enqueue(Time(0), packet(ticket, 1250), || 0, &mut dropped);
+            if ticket == 0 {
+                assert!(queue.dequeue(Time(0), &mut dropped).is_some());
+            }
+        }
+        assert_eq!(
+            (queue.packets(), dropped[0]),
+            (held, u64::from(held)),
+            "{limit}"
+        );
+        queue.finish(Time(0));
+        assert_eq!(queue.packets(), held - 1);
+    }
+}
+
+#[test]
+fn disciplines_as_they_are_written() {
+    for (text, canonical) in [
+        ("fifo", "fifo limit 1000"),
+        ("fifo limit 65536B", "fifo limit 64KiB"),
+        ("fifo limit 50ms", "fifo limit 50ms"),
+        ("codel", "codel"),
+        (
+            "codel  target 5ms ecn interval 50ms",
+            "codel interval 50ms ecn",
+        ),
+        (
+            "fq_codel noecn quantum 300B limit 17",
+            "fq_codel limit 17 noecn quantum 300B",
+        ),
+        (
+            "pie alpha 1 beta 10 target 20ms ecn",
+            "pie target 20ms alpha 1 beta 10 ecn",
+        ),
+        ("red", "red"),
+        (
+            "red probability 5% limit 100KB",
+            "red limit 100000B probability 5%",
+        ),
+        ("red min 5KiB max 15KiB ecn", "red min 5KiB max 15KiB ecn"),
+    ] {
+        let qdisc: Qdisc = text.parse().unwrap();
+        assert_eq!(qdisc.to_string(), canonical);
+        assert_eq!(canonical.parse(), Ok(qdisc));
+    }
+}
+
+#[test]
+fn disciplines_that_are_none() {
+    for (text, expected) in [
+        (
+            "cake",
+            r#"unknown queue discipline "cake": use one of fifo, codel, fq_codel, pie, red"#,
+        ),
+        (
+            "",
+            r#"unknown queue discipline "": use one of fifo, codel, fq_codel, pie, red"#,
+        ),
+        (
+            "fifo limit 0",
+            r#"limit "0" has no room for any packet: write 1 packet or more"#,
+        ),
+        (
+            "fifo limit 0ms",
+            r#"limit "0ms" has no room for any packet: write 1 packet or more"#,
+        ),
+        (
+            "fifo limit 9x",
+            r#"limit "9x" is none: write packets (100), bytes (64KiB) or a time (50ms)"#,
+        ),
+        (
+            "fifo ecn on",
+            r#"queue discipline "fifo ecn on" has no setting "ecn": use "limit""#,
+        ),
+        (
+            "codel limit",
+            r#"queue discipline "codel limit" has nothing behind "limit": write its value"#,
+        ),
+        (
+            "codel taget 5ms",
+            r#"queue discipline "codel taget 5ms" has no setting "taget": did you mean "target"?"#,
+        ),
+        (
+            "codel target 0ms",
+            r#"duration "0ms" is none of a queue: write whole microseconds from 1ms to 60s"#,
+        ),
+        (
+            "pie limit -1",
+            r#""-1" is no whole number: write one such as "100""#,
+        ),
+        (
+            "pie alpha 33",
+            r#"gain "33" is none: write 0 to 32, in 1/16 per second"#,
+        ),
+        (
+            "red min 9KiB max 8KiB",
+            r#"queue discipline "red min 9KiB max 8KiB" can't be: 9KiB (min), 8KiB (max) and 400000B (limit) have to grow"#,
+        ),
+    ] {
+        assert_eq!(text.parse::<Qdisc>().unwrap_err().to_string(), expected);
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_text_is_read_or_refused(
+        text in r"(fifo|codel|fq_codel|pie|red)( (limit|target|interval|min|max|ecn|alpha) ?[0-9]{0,3}(ms|KiB)?){0,4}|\PC*",
+    ) {
+        match text.parse::<Qdisc>() {
+            Ok(qdisc) => prop_assert_eq!(qdisc.to_string().parse(), Ok(qdisc)),
+            Err(error) => prop_assert_eq!(error.to_string().lines().count(), 1),
+        }
+    }
+
+    /// Whatever comes and goes, each packet leaves once or is dropped once, and a queue holds no more than it says.
+    #[test]
+    fn no_packet_is_lost_without_a_word(
+        which in 0_usize..6,
+        steps in proptest::collection::vec((0_u64..3_000_000, 40_u32..1515, 0_u32..4, any::<bool>(), any::<u64>()), 1..300),
+    ) {
+        const ALL: [&str; 6] = [
+            "fifo limit 10", "codel limit 10 target 1ms interval 3ms", "fq_codel limit 10 target 1ms interval 3ms", "pie limit 10 target 1ms tupdate 1ms ecn",
+            "red limit 15000B avpkt 500B probability 50% ecn", "fifo limit 4ms",
+        ];
+        let around = Surroundings { mtu: 1514, rate: Some("10mbit".parse().unwrap()), begin: Time(0) };
+        let mut queue = Queue::new(&ALL[which].parse().unwrap(), around);
+        let (mut now, mut dropped, mut out) = (Time(0), Vec::new(), Vec::new());
+        for (ticket, (gap, length, flow, takes, luck)) in steps.iter().enumerate() {
+            now = now + Duration::from_nanos(*gap);
+            let one = Waiting { flow: *flow, capable: *takes, ..packet(ticket as u64, *length) };
+            queue.enqueue(now, one, || *luck, &mut dropped);
+            prop_assert!(queue.packets() <= 10 + 100 * u32::from(which > 3));
+            if *takes {
+                queue.finish(now);
+                out.extend(queue.dequeue(now, &mut dropped).map(|packet| packet.ticket));
+            }
+        }
+        queue.finish(now);
+        while let Some(packet) = queue.dequeue(now, &mut dropped) {
+            out.push(packet.ticket);
+            queue.finish(now);
+        }
+        prop_assert!(!queue.is_waiting() && queue.packets() == 0);
+        out.extend(dropped);
+        out.sort_unstable();
+        prop_assert_eq!(out, (0..steps.len() as u64).collect::<Vec<_>>());
+    }
+}
