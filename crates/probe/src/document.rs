@@ -7,6 +7,8 @@ mod quic;
 pub use answer::{Answered, ResponseSeen, TicketsSeen};
 pub use quic::{FirstAnswer, MOST_DATAGRAMS, NamedBy, QuicSeen};
 
+use std::time::Duration;
+
 use lastbyte_link::visible;
 use lastbyte_sizes::KeyAlgorithm;
 use serde::{Deserialize, Serialize};
@@ -50,6 +52,11 @@ const MOST_RATE: f64 = 1e6;
 const MOST_SEGMENTS: f64 = 1e5;
 /// Whatever is counted over all connections.
 const MOST_COUNT: f64 = 1e9;
+
+/// A time as documents have it: in milliseconds, to the microsecond.
+pub fn milliseconds(duration: Duration) -> f64 {
+    (duration.as_secs_f64() * 1e6).round() / 1e3
+}
 
 /// What a probe found of a server. Times are in milliseconds, sizes in bytes; of a message with its
 /// header of four.

@@ -44,7 +44,7 @@ pub use connection::{Arrival, Connection, Counters, Event};
 pub use document::{
     Answered, Certificate, ClientCertificate, Document, DocumentError, Edge, FirstAnswer,
     JSON_SCHEMA, Left, MOST_DATAGRAMS, NamedBy, PathReport, QuicSeen, ResponseSeen, SCHEMA,
-    TicketsSeen, Times, TlsSeen, VERSION, WindowSeen,
+    TicketsSeen, Times, TlsSeen, VERSION, WindowSeen, milliseconds,
 };
 pub use findings::{Findings, Probe};
 pub use head::{Head, HeadError, MOST_HEAD, MOST_INTERIM, Response as ResponseHead};

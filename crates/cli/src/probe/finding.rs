@@ -10,7 +10,7 @@ use lastbyte_pki::openssl_reason;
 use lastbyte_probe::{
     Answered, Ask, Certainty, ClientCertificate, Document, Limits, PathReport, PathSeen, Probe,
     QuicSeen, RateSeen, ResponseSeen, SCHEMA, TicketsSeen, Times, TlsSeen, VERSION, Window,
-    WindowSeen,
+    WindowSeen, milliseconds,
 };
 use lastbyte_tls::names;
 use lastbyte_tls::observer::{Message, Side};
@@ -336,10 +336,6 @@ fn rtt(probe: &Probe) -> Duration {
         .findings()
         .path
         .map_or(Duration::ZERO, |path| path.rtt.least)
-}
-
-pub(super) fn milliseconds(duration: Duration) -> f64 {
-    (duration.as_secs_f64() * 1e6).round() / 1e3
 }
 
 fn document(

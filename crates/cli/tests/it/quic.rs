@@ -275,7 +275,7 @@ fn what_goes_with_no_arm_is_refused_before_anything_is_measured() {
         (
             "compare",
             &[QUIC, "--page", "median-2024"],
-            "leave transport=quic out",
+            "pages come over QUIC from quic-go and from Caddy",
         ),
     ];
     for (command, arguments, why) in refusals {

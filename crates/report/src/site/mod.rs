@@ -1,5 +1,6 @@
 //! What a probe saw of a live site, for people and machines.
 
+mod distance;
 mod lead;
 mod quic;
 mod table;

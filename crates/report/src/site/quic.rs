@@ -186,7 +186,7 @@ pub(super) fn edges(document: &Document) -> String {
             visible(&edge.chain),
             edge.certificate_bytes,
             quic.round_trips(edge.flights),
-            super::table::distance(edge, "round trip")
+            super::distance::distance(edge, "round trip")
         );
     }
     text += "by arithmetic, as quinn would be with this ClientHello: three times of what it has received is its credit, and where a byte \

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 use std::time::Duration;
 
+use super::distance::distance;
 use super::quic;
 use crate::thresholds::NOTHING_MS;
 use lastbyte_explain::{response, site};
@@ -304,27 +305,6 @@ fn chain(document: &Document) -> String {
         text.push_str("none was seen\n");
     }
     text
-}
-
-/// How far it is to where it is one of these less, and one more.
-pub(super) fn distance(edge: &Edge, of: &str) -> String {
-    let up_to = match edge.left_is {
-        Some(Left::AtMost) => "up to ",
-        Some(Left::Exact) | None => "",
-    };
-    match (edge.over, edge.left) {
-        (Some(over), left) => {
-            let window = edge
-                .larger_window
-                .map_or_else(String::new, |window| format!(", or a window of {window}"));
-            let left = left.map_or_else(String::new, |left| {
-                format!("; {up_to}{left} B of chain are left")
-            });
-            format!("cut {over} B for a {of} less{window}{left}")
-        }
-        (None, Some(left)) => format!("{up_to}{left} B of chain are left"),
-        (None, None) => "none".to_owned(),
-    }
 }
 
 fn edges(document: &Document) -> String {

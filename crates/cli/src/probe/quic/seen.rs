@@ -3,14 +3,12 @@
 use std::time::Duration;
 
 use lastbyte_link::Time;
-use lastbyte_probe::{FirstAnswer, MOST_DATAGRAMS, QuicSeen};
+use lastbyte_probe::{FirstAnswer, MOST_DATAGRAMS, QuicSeen, milliseconds};
 use lastbyte_tls::KeyLog;
 use lastbyte_tls::observer::quic::{
     Credit, Datagram, Frame, Packet, PacketKind, QuicObservation, read_all,
 };
 use lastbyte_tls::observer::{Message, Side};
-
-use crate::probe::finding::milliseconds;
 
 /// A datagram that left or came at the client.
 #[derive(Clone, Debug)]
