@@ -10,7 +10,8 @@ const GROUPS: [(&str, &[&str]); 4] = [
     (
         "Ask what it costs, and what wins it back",
         &[
-            "compare", "explain", "plan", "reduce", "lose", "probe", "explore", "rtt", "zeek",
+            "compare", "explain", "plan", "reduce", "lose", "load", "probe", "explore", "rtt",
+            "zeek",
         ],
     ),
     ("Measure a study", &["run", "report", "show", "validate"]),
@@ -35,7 +36,7 @@ struct Short {
     examples: &'static [&'static str],
 }
 
-const SHORT: [Short; 8] = [
+const SHORT: [Short; 9] = [
     Short {
         command: "compare",
         options: &[
@@ -90,6 +91,14 @@ const SHORT: [Short; 8] = [
         command: "lose",
         options: &[],
         examples: &["lastbyte lose ml-dsa-65 ml-dsa-65/transport=quic --rtt 100ms"],
+    },
+    Short {
+        command: "load",
+        options: &[],
+        examples: &[
+            "lastbyte load x25519/ecdsa-p256 X25519MLKEM768/ml-dsa-65 --cores 8",
+            "lastbyte load ml-dsa-44 ml-dsa-65 --cores 8 --storm 10000 --within 5s",
+        ],
     },
     Short {
         command: "probe",

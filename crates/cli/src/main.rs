@@ -15,6 +15,7 @@ mod explore;
 mod help;
 mod inside;
 mod kernel;
+mod load;
 mod loads;
 mod lose;
 mod mistake;
@@ -93,6 +94,8 @@ enum Command {
     Plan(plan::Command),
     /// What each packet of a handshake costs if it is lost
     Lose(Box<lose::Lose>),
+    /// What handshakes wait at a server that is busy
+    Load(Box<load::Load>),
     /// Every way to send less of a chain: bytes, times, CPU
     Reduce(Box<reduce::Command>),
     /// The first byte by region, with an edge and without
@@ -165,6 +168,7 @@ fn main() -> ExitCode {
         Command::Probe(probe) => probe.run(),
         Command::Plan(plan) => plan.run(&arguments),
         Command::Lose(lose) => lose.run(&arguments),
+        Command::Load(load) => load.run(),
         Command::Reduce(reduce) => reduce.run(&arguments),
         Command::Rtt(rtt) => rtt.run(),
         Command::Run(run) => run.run(&arguments),
@@ -283,6 +287,10 @@ impl Failure {
 
     fn usage(error: impl fmt::Display) -> Self {
         Failure::Usage(error.to_string())
+    }
+
+    fn machine(error: impl fmt::Display) -> Self {
+        Failure::Machine(error.to_string())
     }
 
     fn run(error: impl fmt::Display) -> Self {

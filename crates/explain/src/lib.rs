@@ -5,6 +5,7 @@ mod cuts;
 mod drawing;
 mod edges;
 pub mod geography;
+pub mod load;
 pub mod plan;
 pub mod response;
 pub mod search;

@@ -1,5 +1,6 @@
 //! Results for people and for programs.
 
+mod aligned;
 mod answer;
 mod assumed;
 mod brief;
@@ -18,6 +19,7 @@ pub mod inside;
 mod json;
 mod junit;
 mod layout;
+pub mod loaded;
 pub mod lost;
 mod markdown;
 mod messages;

@@ -7,6 +7,7 @@ use lastbyte_results::number::milliseconds;
 use lastbyte_results::{Losses, Lost, Outcome};
 use serde_json::{Value, json};
 
+use crate::aligned::{Align, aligned};
 use crate::layout::Screen;
 
 /// A sentence for each arm and network, and a table below each; before those of a network, all its arms side by side, if it
@@ -199,35 +200,6 @@ fn table(losses: &Losses) -> String {
         &rows,
         [Align::Left, Align::Right, Align::Right, Align::Left],
     )
-}
-
-/// Where a column's texts stand.
-#[derive(Clone, Copy)]
-enum Align {
-    Left,
-    Right,
-}
-
-/// Rows, each indented and as wide as it is.
-fn aligned<const N: usize>(rows: &[[String; N]], columns: [Align; N]) -> String {
-    let count = |text: &String| text.chars().count();
-    let wide: [usize; N] = std::array::from_fn(|column| {
-        let texts = rows.iter().filter_map(|row| row.get(column));
-        texts.map(count).max().unwrap_or(0)
-    });
-    let mut text = String::new();
-    for row in rows {
-        let mut line = String::new();
-        for ((field, align), wide) in row.iter().zip(columns).zip(wide) {
-            line += &match align {
-                Align::Left => format!("  {field:<wide$}"),
-                Align::Right => format!("  {field:>wide$}"),
-            };
-        }
-        text += line.trim_end();
-        text.push('\n');
-    }
-    text
 }
 
 /// All of it, an element for each arm and network.

@@ -17,6 +17,7 @@ mod interrupts;
 mod kernel;
 mod kernel_fetch;
 mod link;
+mod load;
 mod mtc;
 mod options;
 mod pages;

@@ -21,6 +21,7 @@ use super::lock::lock;
 use super::runner::{BlockError, Job};
 use super::sys::thread_cpu_time;
 use super::{PreparedArm, environment};
+use crate::explain::load::Computing;
 use crate::kernel::digest::sha256;
 use crate::results::{Beside, CpuCosts, Flights, RecordCost};
 use crate::study::exchange::REQUEST;
@@ -269,6 +270,33 @@ impl Calibration {
         })
     }
 
+    /// What single handshakes of `arm` compute, in the order in which they were measured on the thread that calls.
+    ///
+    /// # Errors
+    ///
+    /// [`CalibrationError::Tls`] when one fails.
+    pub fn of_each(arm: &PreparedArm, effort: Effort) -> Result<Vec<Computing>, CalibrationError> {
+        let measured = Steps::in_turn(arm, effort).map_err(|problem| CalibrationError::Tls {
+            arm: arm.arm.label.clone(),
+            problem,
+        })?;
+        let [_, setups, _, flights, clients, finishes, ..] = &measured.0;
+        // With a HelloRetryRequest, it has two flights, of which each is half of both.
+        let of_flights = if arm.arm.key_shares.contains(&arm.arm.group) {
+            1
+        } else {
+            2
+        };
+        let server = setups.iter().zip(flights).zip(finishes);
+        let each = server.zip(clients);
+        let each = each.map(|(((setup, flight), finish), client)| Computing {
+            answer: *setup + *flight * of_flights,
+            client: *client,
+            finish: *finish,
+        });
+        Ok(each.collect())
+    }
+
     /// Keeps it in `cache`, in the place of an earlier one, and tells where.
     ///
     /// # Errors
@@ -420,6 +448,15 @@ struct Steps([Vec<Duration>; 10]);
 impl Steps {
     /// Each in ascending order.
     fn measure(arm: &PreparedArm, effort: Effort) -> Result<Self, TlsError> {
+        let mut steps = Self::in_turn(arm, effort)?;
+        for step in &mut steps.0 {
+            step.sort_unstable();
+        }
+        Ok(steps)
+    }
+
+    /// Each in the order of the handshakes.
+    fn in_turn(arm: &PreparedArm, effort: Effort) -> Result<Self, TlsError> {
         /// Before the first that counts.
         const WARM_UP: u32 = 20;
 
@@ -461,9 +498,6 @@ impl Steps {
             if effort.is_enough(&wholes, begun.elapsed()) {
                 break;
             }
-        }
-        for step in &mut steps.0 {
-            step.sort_unstable();
         }
         Ok(steps)
     }

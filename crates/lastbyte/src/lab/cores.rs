@@ -42,6 +42,11 @@ pub(super) const EMULATOR_PRIORITY: i32 = 50;
 /// allows: where it does not, lateness shows it.
 pub(super) fn take_core(cpus: &[usize], thread: usize, priority: i32) {
     pin(cpus, thread);
+    go_first(priority);
+}
+
+/// Gives the calling thread real-time scheduling and timers to the nanosecond, as far as the machine allows.
+pub(super) fn go_first(priority: i32) {
     let _ = nix::sys::prctl::set_timerslack(1);
     let _ = sys::schedule_fifo(priority);
 }

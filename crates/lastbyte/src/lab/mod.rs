@@ -16,6 +16,7 @@ mod failure;
 mod guest;
 mod inspection;
 mod live;
+pub mod load;
 mod lock;
 mod lose;
 mod losing;

@@ -1,0 +1,389 @@
+//! Handshakes that come by a schedule to real stacks on real cores, in memory: what a busy server makes them wait.
+
+use std::collections::VecDeque;
+use std::num::NonZero;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use lastbyte_tls::{Connection, Progress, TlsError};
+use thiserror::Error;
+
+use super::PreparedArm;
+use super::cores::{available_cpus, go_first, stay_on};
+use super::lock::lock;
+use super::sys::thread_cpu_time;
+use crate::explain::load::{Computing, Served};
+
+/// What was served by real cores.
+#[derive(Clone, Debug)]
+pub struct Live {
+    /// How each handshake was served, in the order of arrivals.
+    pub served: Vec<Served>,
+    /// The CPU time that each took, and how long its client took to send its Finished.
+    pub computing: Vec<Computing>,
+}
+
+impl Live {
+    /// Which share of the time that handshakes were on a core something else ran there: another program, or another machine
+    /// on the same processor.
+    #[must_use]
+    pub fn taken(&self) -> f64 {
+        let wall: Duration = self.served.iter().map(|served| served.computing).sum();
+        let cpu: Duration = self.computing.iter().map(Computing::server).sum();
+        let wall = wall.as_secs_f64().max(f64::MIN_POSITIVE);
+        (1.0 - cpu.as_secs_f64() / wall).max(0.0)
+    }
+}
+
+/// Nothing could be served.
+#[derive(Debug, Error)]
+pub enum LiveLoadError {
+    /// There is none left for the clients.
+    #[error(
+        "this machine has {} for a server's {wanted} and at least one of the clients': take fewer by --cores, or \
+         leave --live out",
+        lastbyte_link::counted(*there, "core")
+    )]
+    Cores {
+        /// For the server.
+        wanted: u32,
+        /// That this process may use.
+        there: usize,
+    },
+    /// A handshake failed.
+    #[error("a handshake failed: {0}")]
+    Tls(#[from] TlsError),
+    /// A thread ended too early.
+    #[error("{0} ended unexpectedly: this is a bug in Lastbyte, please report it")]
+    Crashed(&'static str),
+}
+
+/// How long the first handshake comes after all is ready.
+const BEFORE: Duration = Duration::from_millis(20);
+/// Who waits for something near spins, as a sleep ends late. Not for long: Linux takes a core from real-time threads for
+/// 50 ms of each second that they would have all of.
+const NEAR: Duration = Duration::from_micros(50);
+/// A server has its cores for itself, and what else runs on this machine goes behind it.
+const PRIORITY: i32 = 10;
+/// How often who waits looks whether it is to stop.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Has real stacks serve handshakes by a schedule, in ascending order, each of the arm beside it: on so many cores, in the
+/// order in which they are ready, and clients on all others that this process may use. Keys and ClientHellos are made
+/// before. `None` where it was interrupted.
+///
+/// # Errors
+///
+/// [`LiveLoadError`].
+pub fn serve(
+    schedule: &[(Duration, &PreparedArm)],
+    cores: NonZero<u32>,
+    interrupt: &AtomicBool,
+) -> Result<Option<Live>, LiveLoadError> {
+    let cpus = available_cpus();
+    let wanted = usize::try_from(cores.get()).unwrap_or(usize::MAX);
+    let (Some(of_server), Some(of_clients @ [_, ..])) = (cpus.get(..wanted), cpus.get(wanted..))
+    else {
+        return Err(LiveLoadError::Cores {
+            wanted: cores.get(),
+            there: cpus.len(),
+        });
+    };
+    let Some(hellos) = hellos(schedule, cpus.len(), interrupt)? else {
+        return Ok(None);
+    };
+    let server = Server {
+        schedule,
+        begins: Instant::now() + BEFORE,
+        state: Mutex::new(State {
+            hellos: hellos.into(),
+            next: 0,
+            again: VecDeque::new(),
+            answered: VecDeque::new(),
+            served: vec![Served::default(); schedule.len()],
+            computing: vec![Computing::default(); schedule.len()],
+            left: schedule.len(),
+            failed: None,
+        }),
+        for_cores: Condvar::new(),
+        for_clients: Condvar::new(),
+        interrupt,
+    };
+    thread::scope(|scope| {
+        for cpu in of_server {
+            scope.spawn(|| {
+                stay_on(*cpu);
+                go_first(PRIORITY);
+                server.serve();
+            });
+        }
+        for cpu in of_clients {
+            scope.spawn(|| {
+                stay_on(*cpu);
+                go_first(PRIORITY);
+                server.finish();
+            });
+        }
+    });
+    let state = server.state.into_inner();
+    let state = state.unwrap_or_else(PoisonError::into_inner);
+    match state.failed {
+        Some(failed) => Err(failed.into()),
+        None if state.left == 0 => Ok(Some(Live {
+            served: state.served,
+            computing: state.computing,
+        })),
+        None => Ok(None),
+    }
+}
+
+/// A client, and what it has sent.
+type Hello = (Box<dyn Connection>, Vec<u8>);
+
+/// Clients that have sent their ClientHello, made on so many threads. `None` where that was interrupted.
+fn hellos(
+    schedule: &[(Duration, &PreparedArm)],
+    threads: usize,
+    interrupt: &AtomicBool,
+) -> Result<Option<Vec<Hello>>, LiveLoadError> {
+    let make = |arm: &PreparedArm| {
+        let mut client = arm.client()?;
+        client.advance()?;
+        let mut hello = Vec::new();
+        client.transmit(&mut hello);
+        Ok::<_, TlsError>((client, hello))
+    };
+    let part = |part: &[(Duration, &PreparedArm)]| {
+        let mut made = Vec::with_capacity(part.len());
+        for (_, arm) in part {
+            if interrupt.load(Ordering::Relaxed) {
+                return Ok(None);
+            }
+            made.push(make(arm)?);
+        }
+        Ok::<_, TlsError>(Some(made))
+    };
+    let parts = schedule.len().div_ceil(threads.max(1)).max(1);
+    thread::scope(|scope| {
+        let threads = schedule.chunks(parts);
+        let threads: Vec<_> = threads.map(|of| scope.spawn(move || part(of))).collect();
+        let mut all = Vec::with_capacity(schedule.len());
+        for thread in threads {
+            let made = thread.join();
+            match made.map_err(|_| LiveLoadError::Crashed("a client"))?? {
+                Some(made) => all.extend(made),
+                None => return Ok(None),
+            }
+        }
+        Ok(Some(all))
+    })
+}
+
+/// A server, its clients, and what goes between them.
+struct Server<'a> {
+    schedule: &'a [(Duration, &'a PreparedArm)],
+    begins: Instant,
+    state: Mutex<State>,
+    for_cores: Condvar,
+    for_clients: Condvar,
+    interrupt: &'a AtomicBool,
+}
+
+struct State {
+    /// That have not been answered yet, from the one that comes `next`.
+    hellos: VecDeque<Hello>,
+    next: usize,
+    /// Handshakes that came back with what their client sent then, in the order in which they did.
+    again: VecDeque<Visit>,
+    /// Those that clients have to go on with.
+    answered: VecDeque<Answered>,
+    served: Vec<Served>,
+    computing: Vec<Computing>,
+    left: usize,
+    failed: Option<TlsError>,
+}
+
+/// What comes to the server.
+struct Visit {
+    index: usize,
+    ready: Instant,
+    received: Vec<u8>,
+    client: Box<dyn Connection>,
+    /// None has been made for a ClientHello yet.
+    server: Option<Box<dyn Connection>>,
+}
+
+/// What a client has to go on with.
+struct Answered {
+    index: usize,
+    since: Instant,
+    received: Vec<u8>,
+    client: Box<dyn Connection>,
+    server: Box<dyn Connection>,
+}
+
+impl Server<'_> {
+    /// Serves until nothing is left, on the core of the calling thread.
+    fn serve(&self) {
+        while let Some(visit) = self.next_visit() {
+            if let Err(error) = self.visited(visit) {
+                self.fail(error);
+            }
+        }
+    }
+
+    /// Whoever has been ready longest. Waits for one; `None` when nobody comes any more.
+    fn next_visit(&self) -> Option<Visit> {
+        loop {
+            let mut state = lock(&self.state);
+            if state.left == 0 || state.failed.is_some() || self.interrupt.load(Ordering::Relaxed) {
+                return None;
+            }
+            let now = Instant::now();
+            let arrives = self
+                .schedule
+                .get(state.next)
+                .map(|(at, _)| self.begins + *at);
+            let came_back = state.again.front().map(|visit| visit.ready);
+            match (arrives, came_back) {
+                (arrives, Some(ready)) if arrives.is_none_or(|arrives| ready <= arrives) => {
+                    return state.again.pop_front();
+                }
+                (Some(arrives), _) if arrives <= now => {
+                    let (client, received) = state.hellos.pop_front()?;
+                    let index = state.next;
+                    state.next += 1;
+                    return Some(Visit {
+                        index,
+                        ready: arrives,
+                        received,
+                        client,
+                        server: None,
+                    });
+                }
+                (arrives, _) => {
+                    let wait = arrives.map_or(LOOK, |arrives| arrives - now).min(LOOK);
+                    match wait.checked_sub(NEAR) {
+                        Some(wait) => drop(self.for_cores.wait_timeout(state, wait)),
+                        None => {
+                            drop(state);
+                            std::hint::spin_loop();
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn visited(&self, visit: Visit) -> Result<(), TlsError> {
+        let Some((_, arm)) = self.schedule.get(visit.index) else {
+            return Ok(());
+        };
+        let begun = Instant::now();
+        let cpu = thread_cpu_time();
+        let is_first = visit.server.is_none();
+        let mut server = match visit.server {
+            Some(server) => server,
+            None => arm.stack.server()?,
+        };
+        server.receive(&visit.received);
+        let progress = server.advance()?;
+        let mut sent = Vec::new();
+        server.transmit(&mut sent);
+        let cpu = thread_cpu_time().saturating_sub(cpu);
+        let now = Instant::now();
+
+        let mut state = lock(&self.state);
+        if let Some(served) = state.served.get_mut(visit.index) {
+            served.waiting += begun.saturating_duration_since(visit.ready);
+            served.computing += now - begun;
+            served.done = now.saturating_duration_since(self.begins);
+        }
+        if let Some(computing) = state.computing.get_mut(visit.index) {
+            let part = if is_first {
+                &mut computing.answer
+            } else {
+                &mut computing.finish
+            };
+            *part += cpu;
+        }
+        if progress == Progress::Established {
+            state.left -= 1;
+            if state.left == 0 {
+                self.for_cores.notify_all();
+                self.for_clients.notify_all();
+            }
+            drop(state);
+            return Ok(());
+        }
+        state.answered.push_back(Answered {
+            index: visit.index,
+            since: now,
+            received: sent,
+            client: visit.client,
+            server,
+        });
+        drop(state);
+        self.for_clients.notify_one();
+        Ok(())
+    }
+
+    /// Has clients go on until nothing is left.
+    fn finish(&self) {
+        loop {
+            let mut state = lock(&self.state);
+            if state.left == 0 || state.failed.is_some() || self.interrupt.load(Ordering::Relaxed) {
+                return;
+            }
+            let Some(answered) = state.answered.pop_front() else {
+                drop(self.for_clients.wait_timeout(state, LOOK));
+                continue;
+            };
+            drop(state);
+            if let Err(error) = self.finished(answered) {
+                self.fail(error);
+            }
+        }
+    }
+
+    fn finished(&self, answered: Answered) -> Result<(), TlsError> {
+        let mut client = answered.client;
+        client.receive(&answered.received);
+        client.advance()?;
+        let mut received = Vec::new();
+        client.transmit(&mut received);
+        if received.is_empty() {
+            return Err(TlsError::Protocol {
+                reason: "both sides wait for the other".to_owned(),
+            });
+        }
+        let mut state = lock(&self.state);
+        // Within the lock, so that they come in order.
+        let ready = Instant::now();
+        if let Some(computing) = state.computing.get_mut(answered.index) {
+            computing.client += ready - answered.since;
+        }
+        state.again.push_back(Visit {
+            index: answered.index,
+            ready,
+            received,
+            client,
+            server: Some(answered.server),
+        });
+        drop(state);
+        self.for_cores.notify_one();
+        Ok(())
+    }
+
+    /// Ends all of it.
+    fn fail(&self, error: TlsError) {
+        lock(&self.state).failed.get_or_insert(error);
+        self.for_cores.notify_all();
+        self.for_clients.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests;
