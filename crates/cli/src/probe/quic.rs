@@ -98,9 +98,9 @@ pub(super) fn connect(
 ) -> QuicSeen {
     let Place { port, named_by } = place;
     let to = SocketAddr::new(address.ip(), port);
-    let carried = Carried::new(tls, target, to, until).and_then(|mut carried| {
+    let carried = Carried::new(tls, target, to, until).map(|mut carried| {
         let ended = carried.carry();
-        Ok((carried, ended))
+        (carried, ended)
     });
     let (mut seen, ended) = match carried {
         Ok((carried, ended)) => (carried.seen(), ended),
