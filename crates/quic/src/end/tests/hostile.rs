@@ -439,7 +439,7 @@ fn a_peer_may_close_in_each_state_of_a_connection() {
                 two.receive(receiver, &garbage);
                 two.receive(receiver, &[forged]);
                 assert_eq!(two.reason(receiver), "", "{what}");
-                two.receive(receiver, &[packet.clone()]);
+                two.receive(receiver, std::slice::from_ref(&packet));
                 let reason = two.reason(receiver);
                 assert!(
                     !reason.is_empty() && !reason.contains('\n'),
