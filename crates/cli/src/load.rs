@@ -1,7 +1,7 @@
 //! `lastbyte load`.
 
 use std::num::NonZero;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ use super::arguments::{self, Format};
 use super::compare::{interrupt, prepare};
 use super::options;
 use super::progress::Bar;
-use super::{Failure, own, print, print_json, screen};
+use super::{Failure, own, print, print_json, screen, tell};
 
 #[derive(Debug, Args)]
 pub(super) struct Load {
@@ -65,6 +65,10 @@ const MOST_CORES: i64 = 65_536;
 const MOST_HANDSHAKES: u32 = 10_000_000;
 /// Each of them has a client that is made before.
 const MOST_LIVE: u32 = 50_000;
+/// A rate in real time.
+const LONGEST_LIVE: Duration = Duration::from_secs(3600);
+/// A table that nobody reads to its end.
+const MOST_RATES: usize = 100;
 /// Of each way to begin, so that some are slower than 99.9 %; for five seconds at most.
 const MEASURED: u32 = 4000;
 /// Shares of what the slowest server can do.
@@ -100,6 +104,14 @@ impl Load {
             .collect::<Result<_, _>>()?;
         bar.finish();
         let rates = self.rates(&sides, cores)?;
+        if self.live {
+            let handshakes = self.handshakes() as f64;
+            let takes: f64 = rates.iter().map(|rate| handshakes / rate.get()).sum();
+            tell(format!(
+                "real cores take about {:.0} s, as the schedule is in real time",
+                (takes * sides.len() as f64).ceil()
+            ));
+        }
         let all = sides
             .iter()
             .map(|side| self.loaded(side, cores, &rates, &interrupt));
@@ -130,6 +142,23 @@ impl Load {
                     arm.name
                 )));
             }
+        }
+        if self.rate.len() > MOST_RATES {
+            return Err(Failure::Usage(format!(
+                "--rate: {} rates are more than {MOST_RATES}",
+                self.rate.len()
+            )));
+        }
+        let takes = |rate: &PerSecond| self.handshakes() as f64 / rate.get();
+        let is_slow = |rate: &&PerSecond| takes(rate) > LONGEST_LIVE.as_secs_f64();
+        if let Some(rate) = self.rate.iter().find(is_slow).filter(|_| self.live) {
+            return Err(Failure::Usage(format!(
+                "--rate {rate}: {} handshakes take {:.0} s of real time, and may take {} s with --live: ask for more a second, or fewer by \
+                 --handshakes",
+                self.handshakes(),
+                takes(rate),
+                LONGEST_LIVE.as_secs()
+            )));
         }
         match self.handshakes {
             Some(handshakes) if self.live && handshakes > MOST_LIVE => {
@@ -174,8 +203,11 @@ impl Load {
         let mix = side.mix(self.resumes);
         let unmeasured = || Failure::Run(format!("{}: its computing took no time", side.name));
         let at = |rate: &PerSecond| at_rate(&mix, cores, *rate, self.handshakes(), seed);
-        let points: Option<Vec<Point>> = rates.iter().map(at).collect();
-        let points = points.ok_or_else(unmeasured)?;
+        let mut points: Vec<Point> = Vec::new();
+        for rate in rates {
+            points.push(at(rate).ok_or_else(unmeasured)?);
+            check_interrupt(interrupt)?;
+        }
         let mut live = Vec::new();
         if self.live {
             // Beyond what can be served, only the schedule's length says how long who waits.
@@ -183,6 +215,7 @@ impl Load {
                 live.push(self.live(side, cores, point.rate, interrupt)?);
             }
         }
+        check_interrupt(interrupt)?;
         let storm = self.storm.map(|clients| {
             let handshakes = clients as usize;
             let waits = in_storm(&mix, cores, handshakes, self.within, seed);
@@ -192,6 +225,7 @@ impl Load {
                 waits,
             })
         });
+        check_interrupt(interrupt)?;
         Ok(LoadedArm {
             name: side.name.clone(),
             measured: side.full.len() + side.resumed.len(),
@@ -221,7 +255,7 @@ impl Load {
             LiveLoadError::Cores { .. } => Failure::machine(error),
             error => Failure::Run(format!("{}: {error}", side.name)),
         })?;
-        let live = live.ok_or_else(|| Failure::Interrupted("interrupted".to_owned()))?;
+        let live = live.ok_or_else(interrupted)?;
         let begin = handshakes / load::BEGIN;
         // Drawn from what was measured beside, as at any number of cores.
         let drawn = (0..handshakes).filter_map(|index| mix.draw(seed, index));
@@ -232,6 +266,18 @@ impl Load {
             queue: Waits::of(&load::serve(&times, &drawn, cores), begin),
             taken: live.taken(),
         })
+    }
+}
+
+fn interrupted() -> Failure {
+    Failure::Interrupted("interrupted".to_owned())
+}
+
+fn check_interrupt(interrupt: &AtomicBool) -> Result<(), Failure> {
+    if interrupt.load(Ordering::Relaxed) {
+        Err(interrupted())
+    } else {
+        Ok(())
     }
 }
 
@@ -265,11 +311,9 @@ impl Side {
                 .ok_or_else(|| Failure::Run("no arm".to_owned()))
         };
         let measure = |arm: &PreparedArm| {
-            if interrupt.load(std::sync::atomic::Ordering::Relaxed) {
-                return Err(Failure::Interrupted("interrupted".to_owned()));
-            }
+            check_interrupt(interrupt)?;
             bar.say(format!("computing of {}", arm.arm.label));
-            Ok(Calibration::of_each(arm, Effort::UpTo(MEASURED))?)
+            Ok::<_, Failure>(Calibration::of_each(arm, Effort::UpTo(MEASURED))?)
         };
         let begins = prepare_one(arm)?;
         let full = measure(&begins)?;

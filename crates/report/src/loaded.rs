@@ -56,6 +56,13 @@ pub struct LivePoint {
     pub taken: f64,
 }
 
+impl LivePoint {
+    /// Whether others left the cores less than the handshakes took, so that waits grew as long as there were any.
+    fn is_overtaken(&self, arm: &LoadedArm) -> bool {
+        self.rate.get() / arm.saturation.get() >= 1.0 - self.taken
+    }
+}
+
 /// All clients come again.
 #[derive(Clone, Debug)]
 pub struct Storm {
@@ -113,6 +120,7 @@ fn answer(loaded: &Loaded) -> String {
         all.join(", and ")
     )];
     sentences.extend(storm_sentence(loaded).or_else(|| rate_sentence(loaded)));
+    sentences.extend(loaded.arms.iter().filter_map(beyond));
     sentences.join(" ")
 }
 
@@ -174,6 +182,20 @@ fn rate_sentence(loaded: &Loaded) -> Option<String> {
     ))
 }
 
+/// From which rate on an arm's server falls behind.
+fn beyond(arm: &LoadedArm) -> Option<String> {
+    let points = arm
+        .points
+        .iter()
+        .filter_map(|point| Some((point.rate, point.grows()?)));
+    let (rate, grows) = points.min_by(|one, other| one.0.get().total_cmp(&other.0.get()))?;
+    Some(format!(
+        "{rate} a second are more than it can with {}: waits get {} longer in each second.",
+        arm.name,
+        milliseconds(grows)
+    ))
+}
+
 /// What the numbers rest on.
 fn assumptions(loaded: &Loaded) -> String {
     let resumes = match loaded.resumes {
@@ -187,12 +209,13 @@ fn assumptions(loaded: &Loaded) -> String {
          thread that accepts for all) makes them wait longer.",
         loaded.processor
     );
+    text += " What the network takes is not in it. Each run measures computing anew, and near saturation a percent of it is many of a wait.";
     let live = loaded.arms.iter().flat_map(|arm| &arm.live);
     let taken = live.map(|live| live.taken).fold(0.0, f64::max);
     if taken > MOST_TAKEN {
         text += &format!(
-            " Something else ran on the server's cores for up to {:.0} % of the time, so that waits on real cores are longer than a \
-             quiet machine's.",
+            " Something else ran on the server's cores for up to {:.0} % of the time, so that waits on real cores are \
+             longer than a quiet machine's: where it left them less than the handshakes take, there is no result.",
             100.0 * taken
         );
     }
@@ -300,7 +323,14 @@ fn live(loaded: &Loaded) -> String {
                     format!("{}/s", point.rate),
                     what.to_owned(),
                 ];
-                rows.push(joined(begin, times(&waits.at_server, &waits.waiting)));
+                let times = if what == "cores" && point.is_overtaken(arm) {
+                    let mut none: [String; 5] = Default::default();
+                    none[0] = "no result".to_owned();
+                    none
+                } else {
+                    times(&waits.at_server, &waits.waiting)
+                };
+                rows.push(joined(begin, times));
             }
         }
     }

@@ -50,6 +50,8 @@ const LONGEST: Duration = Duration::from_secs(6);
 const CONFIRMATION: Duration = Duration::from_secs(1);
 /// Datagrams of a connection without data: many more than any handshake has.
 const MOST_DATAGRAMS: usize = 4096;
+/// Bytes of such a connection, both ways: less than a document can have, whatever comes last.
+const MOST_BYTES: usize = 768 << 10;
 /// `H3_NO_ERROR` (RFC 9114, section 8.1).
 const NO_ERROR: u32 = 0x100;
 /// The longest UDP payload.
@@ -118,6 +120,8 @@ struct Carried {
     start: Instant,
     until: Instant,
     passed: Vec<Passed>,
+    /// Of all of them.
+    bytes: usize,
     /// When the client's Finished left.
     finished: Option<Time>,
 }
@@ -142,6 +146,7 @@ impl Carried {
             start,
             until: until.min(start + LONGEST),
             passed: Vec::new(),
+            bytes: 0,
             finished: None,
         })
     }
@@ -165,8 +170,15 @@ impl Carried {
             }
             let is_over =
                 self.finished.is_some() && is_confirmed(&self.passed, &self.end.key_log());
-            if is_over || self.passed.len() > MOST_DATAGRAMS {
+            if is_over {
                 break None;
+            }
+            if self.passed.len() > MOST_DATAGRAMS || self.bytes > MOST_BYTES {
+                return Err(format!(
+                    "it is asked no further: {} bytes in {} datagrams are more than a handshake has",
+                    self.bytes,
+                    self.passed.len()
+                ));
             }
             let limit = self.limit();
             let Some(left) = limit.checked_duration_since(Instant::now()) else {
@@ -245,6 +257,7 @@ impl Carried {
     }
 
     fn note(&mut self, sender: Side, datagram: &[u8]) {
+        self.bytes += datagram.len();
         self.passed.push(Passed {
             at: self.now(),
             sender,

@@ -65,6 +65,8 @@ fn wrong_input_ends_with_2() {
     for (options, problem) in [
         (&["--rate", "0"][..], "handshakes a second"),
         (&["--rate", "1e9"], "handshakes a second"),
+        (&["--rate", "0.00000000001/s"], "handshakes a second"),
+        (&["--live", "--rate", "0.5/s"], "take 4000 s of real time"),
         (&["--cores", "0"], "--cores"),
         (&["--storm", "0"], "--storm"),
         (&["--storm", "100000000"], "--storm"),

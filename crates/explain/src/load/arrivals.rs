@@ -6,17 +6,21 @@ use std::time::Duration;
 
 use lastbyte_link::Seed;
 
-/// Handshakes a second: more than none, and no more than a [`MOST`](PerSecond::MOST).
+/// Handshakes a second, from [`LEAST`](PerSecond::LEAST) to [`MOST`](PerSecond::MOST).
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub struct PerSecond(f64);
 
 impl PerSecond {
+    /// The least, which is one in a hundred seconds.
+    pub const LEAST: f64 = 0.01;
     /// The most, which is one a nanosecond.
     pub const MOST: f64 = 1e9;
 
     /// `None` for what is no rate.
     pub fn new(rate: f64) -> Option<PerSecond> {
-        (rate > 0.0 && rate <= PerSecond::MOST).then_some(PerSecond(rate))
+        (PerSecond::LEAST..=PerSecond::MOST)
+            .contains(&rate)
+            .then_some(PerSecond(rate))
     }
 
     /// As a number.
@@ -49,7 +53,8 @@ impl FromStr for PerSecond {
         let rate = number.parse().ok().filter(|_| is_plain);
         rate.and_then(PerSecond::new).ok_or_else(|| {
             format!(
-                "{text:?} is no rate: write handshakes a second, such as 500/s, above 0 and up to {}",
+                "{text:?} is no rate: write handshakes a second, such as 500/s, from {} to {}",
+                PerSecond::LEAST,
                 PerSecond::MOST
             )
         })

@@ -1,3 +1,5 @@
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
 use std::num::NonZero;
 use std::time::Duration;
 
@@ -221,6 +223,7 @@ fn rates() {
     for text in [
         "",
         "0",
+        "0.001",
         "-1",
         "inf",
         "NaN",
@@ -268,9 +271,10 @@ fn by_steps(arrivals: &[Duration], computing: &[Computing], cores: u32) -> Vec<S
         ready.sort();
         while (busy.len() as u32) < cores && ready.first().is_some_and(|(at, ..)| *at <= now) {
             let (at, is_hello, who) = ready.remove(0);
-            let takes = match is_hello {
-                true => computing[who].answer,
-                false => computing[who].finish,
+            let takes = if is_hello {
+                computing[who].answer
+            } else {
+                computing[who].finish
             };
             served[who].waiting += now - at;
             served[who].computing += takes;

@@ -8,7 +8,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use flate2::read::GzDecoder;
+use flate2::bufread::GzDecoder;
 use flate2::{Compression, GzBuilder};
 use lastbyte_link::is_hidden;
 use tar::{Archive, Entry, EntryType, Header};
@@ -41,6 +41,9 @@ pub enum PackedError {
     /// It ends too soon.
     #[error("is incomplete: get it again")]
     Truncated,
+    /// Its sum is that of other bytes.
+    #[error("is damaged: get it again")]
+    Damaged,
     /// A part is not there.
     #[error("is no kernel: it has no {0:?}")]
     Missing(&'static str),
@@ -154,7 +157,14 @@ impl Packed {
             parts.push(part(&mut entry, parts.len())?);
         }
         // The sum over all of it is behind what the archive ends with.
-        io::copy(&mut archive.into_inner(), &mut io::sink()).map_err(unreadable)?;
+        let mut all = archive.into_inner();
+        io::copy(&mut all, &mut io::sink()).map_err(|error| match error.kind() {
+            io::ErrorKind::UnexpectedEof => PackedError::Truncated,
+            _ => PackedError::Damaged,
+        })?;
+        if !all.into_inner().into_inner().is_empty() {
+            return Err(PackedError::NoPlace("what follows its end".to_owned()));
+        }
         let parts: [Vec<u8>; 2] = parts.try_into().map_err(|parts: Vec<_>| {
             PackedError::Missing(PARTS.get(parts.len()).copied().unwrap_or_default())
         })?;

@@ -7,6 +7,7 @@ use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use lastbyte_link::Side;
 use lastbyte_tls::{Connection, Progress, TlsError};
 use thiserror::Error;
 
@@ -106,31 +107,37 @@ pub fn serve(
             computing: vec![Computing::default(); schedule.len()],
             left: schedule.len(),
             failed: None,
+            crashed: false,
         }),
         for_cores: Condvar::new(),
         for_clients: Condvar::new(),
         interrupt,
     };
     thread::scope(|scope| {
-        for cpu in of_server {
-            scope.spawn(|| {
+        let cores = of_server.iter().map(|cpu| (cpu, Side::Server));
+        let clients = of_clients.iter().map(|cpu| (cpu, Side::Client));
+        let server = &server;
+        let threads = cores.chain(clients).map(|(cpu, side)| {
+            scope.spawn(move || {
+                let _ends = EndsAll(server);
                 stay_on(*cpu);
                 go_first(PRIORITY);
-                server.serve();
-            });
-        }
-        for cpu in of_clients {
-            scope.spawn(|| {
-                stay_on(*cpu);
-                go_first(PRIORITY);
-                server.finish();
-            });
+                match side {
+                    Side::Server => server.serve(),
+                    Side::Client => server.finish(),
+                }
+            })
+        });
+        for thread in threads.collect::<Vec<_>>() {
+            // That it crashed is in the state.
+            let _ = thread.join();
         }
     });
     let state = server.state.into_inner();
     let state = state.unwrap_or_else(PoisonError::into_inner);
     match state.failed {
         Some(failed) => Err(failed.into()),
+        None if state.crashed => Err(LiveLoadError::Crashed("a thread")),
         None if state.left == 0 => Ok(Some(Live {
             served: state.served,
             computing: state.computing,
@@ -181,6 +188,19 @@ fn hellos(
     })
 }
 
+/// Has all threads end when one does by a bug.
+struct EndsAll<'a>(&'a Server<'a>);
+
+impl Drop for EndsAll<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            lock(&self.0.state).crashed = true;
+            self.0.for_cores.notify_all();
+            self.0.for_clients.notify_all();
+        }
+    }
+}
+
 /// A server, its clients, and what goes between them.
 struct Server<'a> {
     schedule: &'a [(Duration, &'a PreparedArm)],
@@ -203,6 +223,14 @@ struct State {
     computing: Vec<Computing>,
     left: usize,
     failed: Option<TlsError>,
+    /// Whether a thread ended by a bug.
+    crashed: bool,
+}
+
+impl State {
+    fn is_over(&self) -> bool {
+        self.left == 0 || self.failed.is_some() || self.crashed
+    }
 }
 
 /// What comes to the server.
@@ -238,14 +266,14 @@ impl Server<'_> {
     fn next_visit(&self) -> Option<Visit> {
         loop {
             let mut state = lock(&self.state);
-            if state.left == 0 || state.failed.is_some() || self.interrupt.load(Ordering::Relaxed) {
+            if state.is_over() || self.interrupt.load(Ordering::Relaxed) {
                 return None;
             }
             let now = Instant::now();
             let arrives = self
                 .schedule
                 .get(state.next)
-                .map(|(at, _)| self.begins + *at);
+                .and_then(|(at, _)| self.begins.checked_add(*at));
             let came_back = state.again.front().map(|visit| visit.ready);
             match (arrives, came_back) {
                 (arrives, Some(ready)) if arrives.is_none_or(|arrives| ready <= arrives) => {
@@ -334,7 +362,7 @@ impl Server<'_> {
     fn finish(&self) {
         loop {
             let mut state = lock(&self.state);
-            if state.left == 0 || state.failed.is_some() || self.interrupt.load(Ordering::Relaxed) {
+            if state.is_over() || self.interrupt.load(Ordering::Relaxed) {
                 return;
             }
             let Some(answered) = state.answered.pop_front() else {

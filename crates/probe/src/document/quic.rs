@@ -96,10 +96,11 @@ pub enum FirstAnswer {
 
 impl QuicSeen {
     /// The most that the server had sent by what it had received, before it knew the client's
-    /// address; none where nothing was received.
+    /// address; none where nothing was received, or no server of QUIC answered.
     #[must_use]
     pub fn amplification(&self) -> Option<f64> {
-        let is_known = self.credited_bytes > 0 && self.unvalidated_bytes > 0;
+        let is_known =
+            self.first_answer.is_some() && self.credited_bytes > 0 && self.unvalidated_bytes > 0;
         is_known.then(|| self.unvalidated_bytes as f64 / self.credited_bytes as f64)
     }
 

@@ -1,3 +1,5 @@
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
 use std::num::NonZero;
 use std::time::Duration;
 

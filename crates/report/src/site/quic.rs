@@ -30,7 +30,7 @@ pub(super) fn lead(document: &Document) -> String {
         NamedBy::Asked => "",
     };
     format!(
-        "Over QUIC at UDP port {}{named}, a handshake takes {}, in brackets what it takes over TCP, connect() included.\n",
+        "Over QUIC at UDP port {}{named}, a handshake takes {}, in brackets what it takes over TCP, connect() included (by arithmetic).\n",
         quic.port,
         clauses.join(", ")
     )
