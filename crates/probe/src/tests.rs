@@ -503,6 +503,28 @@ mod documents {
         assert!(found.fitted().is_err());
     }
 
+    /// A peer that answers without end costs what was found over TCP nothing.
+    #[test]
+    fn what_came_over_quic_takes_nothing_else_along() {
+        let mut found = Document::read(LEAST).unwrap();
+        found.quic = Some(crate::QuicSeen {
+            port: 443,
+            credited_bytes: 2_458_800,
+            client_datagrams: vec![1200; 5000],
+            ..crate::QuicSeen::default()
+        });
+        let fitted = found.clone().fitted().unwrap();
+        let quic = fitted.quic.clone().unwrap();
+        assert_eq!((quic.port, quic.credited_bytes), (443, 0));
+        let problem = quic.problem.unwrap();
+        assert!(
+            problem.contains("quic.credited_bytes: 2458800"),
+            "{problem}"
+        );
+        assert_eq!(Document::read(&fitted.write()).unwrap(), fitted);
+        assert_eq!(fitted.host, found.host);
+    }
+
     #[test]
     fn what_is_no_document_is_refused() {
         let refused = |text: &str| Document::read(text).unwrap_err().to_string();

@@ -163,7 +163,7 @@ fn quic_is_reported_for_people_monitoring_and_prometheus() {
     let sentence = format!(
         "Over QUIC at UDP port {port}, which its Alt-Svc names, a handshake takes 1 round trip (2) as it is, 2 round trips (2) with \
          ml-dsa-44, 2 round trips (3) with ml-dsa-65, 2 round trips (3) with ml-dsa-87, in brackets what it takes over TCP, connect() \
-         included."
+         included (by arithmetic)."
     );
     let expected = [
         &*sentence,
