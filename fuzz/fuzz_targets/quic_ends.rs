@@ -155,8 +155,9 @@ impl Ends {
         self.flush();
     }
 
-    /// Has the peer of this end close in a 1-RTT packet: QUIC itself or its application, with a reason and what is behind. That
-    /// packet is opened, or no forged 1-RTT packet of this target reaches anything.
+    /// Has the peer of this end close in a 1-RTT packet: QUIC itself or its application, with a reason and what is behind. Not every
+    /// end hears it, as what came before may have taken its keys or connection IDs further; that those do which can is held by the tests of
+    /// hostile peers.
     fn close(&mut self, receiver: usize, piece: &[u8]) {
         let [kind, code, reason, rest @ ..] = piece else {
             return;
@@ -172,15 +173,12 @@ impl Ends {
         let Some(packet) = self.seal(receiver, 3, &frames) else {
             return;
         };
-        let end = &self.ends[receiver];
-        let has_keys = end.is_established() && end.ended().is_none();
         self.receive(receiver, &packet);
         let end = &mut self.ends[receiver];
         assert!(
-            !has_keys || end.ended().is_some(),
-            "it does not hear a close"
+            end.ended().is_none() || end.open().is_none(),
+            "it goes on after that"
         );
-        assert!(!has_keys || end.open().is_none(), "it goes on after that");
     }
 
     /// A packet to this end with these frames, of a level: Initial, 0-RTT, Handshake, 1-RTT.
