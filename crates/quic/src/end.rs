@@ -5,7 +5,7 @@ use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
-use lastbyte_link::{Seed, Time};
+use lastbyte_link::{Seed, Time, visible};
 use lastbyte_tls::{Alert, KeyLog, Session, Stack, Tickets, TlsError};
 use quinn_proto::congestion::{BbrConfig, ControllerFactory, CubicConfig, NewRenoConfig};
 use quinn_proto::{
@@ -533,14 +533,16 @@ impl End {
     }
 
     fn end(&mut self, reason: &ConnectionError) {
+        // The peer has words in it.
+        let why = || visible(&reason.to_string());
         let ended = match (self.tls.error(), reason) {
             (Some(error), _) => Ended::Tls(error),
             (None, ConnectionError::ConnectionClosed(close)) => match alert(close.error_code) {
                 Some(alert) => Ended::Tls(TlsError::Refused(alert)),
-                None => Ended::Transport(reason.to_string()),
+                None => Ended::Transport(why()),
             },
             (None, ConnectionError::TimedOut) => Ended::Idle,
-            (None, reason) => Ended::Transport(reason.to_string()),
+            (None, reason) => Ended::Transport(why()),
         };
         self.ended.get_or_insert(ended);
     }

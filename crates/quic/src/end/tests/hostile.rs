@@ -422,6 +422,12 @@ fn a_peer_may_close_in_each_state_of_a_connection() {
             "certificate_required (116)",
         ),
         (&[0x1c, 1, 0, 2, b'n', b'o', 0x3f, 0xff], "", ""),
+        // Its words move no cursor and begin no line.
+        (
+            &[0x1c, 1, 0, 2, b'\n', 0x1b],
+            "aborted by peer: ",
+            "\\u{a}\\u{1b}",
+        ),
         (&[0x1d, 0x41, 0, 2, b'n', b'o', 0x3f, 0xff], "", ""),
         (&[0x1c, 1, 0, 0x7f, 0xff, b'n'], "", ""),
         (&[0x1d, 0x41, 0, 0x7f, 0xff, b'n'], "", ""),
