@@ -542,7 +542,7 @@ impl End {
                 None => Ended::Transport(why()),
             },
             (None, ConnectionError::TimedOut) => Ended::Idle,
-            (None, reason) => Ended::Transport(why()),
+            (None, _) => Ended::Transport(why()),
         };
         self.ended.get_or_insert(ended);
     }
