@@ -45,7 +45,7 @@ pub mod units;
 pub use distribution::Distribution;
 pub use fate::{ETHERNET_HEADER, Fate, Left, Packet};
 pub use loss::{BurstLength, Loss};
-pub use luck::{Luck, PacketKey, Seed, Side, mix};
+pub use luck::{Luck, PacketKey, Seed, Side, fraction, mix};
 pub use names::{UnknownName, is_hidden, nearest, shell_word, visible};
 pub use pipe::{Direction, Link, Order, Pipe};
 pub use qdisc::Qdisc;

@@ -15,7 +15,7 @@ use std::num::NonZero;
 use std::ops::Range;
 use std::sync::Arc;
 
-use lastbyte_link::{Probability, Seed};
+use lastbyte_link::{Probability, Seed, fraction};
 use lastbyte_sizes::Resumption;
 
 pub(super) use self::distribution::number;
@@ -275,8 +275,7 @@ impl Population {
 
     /// From 0 to 1, without 1: where a connection or a user stands in what `name` is drawn from.
     fn place(&self, name: &str, unit: u32) -> f64 {
-        let drawn = self.seed.part(&format!("population {name} {unit}")).0;
-        (drawn >> 11) as f64 / (1u64 << 53) as f64
+        fraction(self.seed.part(&format!("population {name} {unit}")).0)
     }
 
     /// From 0 to 1, for one thing that is drawn, so evenly over units that each share of that has its share of any

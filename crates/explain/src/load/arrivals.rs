@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use lastbyte_link::Seed;
+use lastbyte_link::{Seed, fraction};
 
 /// Handshakes a second, from [`LEAST`](PerSecond::LEAST) to [`MOST`](PerSecond::MOST).
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
@@ -74,7 +74,7 @@ impl Arrivals {
     /// When each begins, in ascending order. The same seed has the same luck at each rate: a schedule for twice as many a
     /// second is the same one in half the time.
     pub fn times(self, handshakes: usize, seed: Seed) -> Vec<Duration> {
-        let luck = |index: usize| unit(super::luck(seed, "arrivals", index));
+        let luck = |index: usize| fraction(super::luck(seed, "arrivals", index));
         match self {
             Arrivals::Steady(rate) => {
                 let mut now = 0.0;
@@ -98,9 +98,4 @@ impl Arrivals {
 /// So long, or as long as there is.
 fn seconds(seconds: f64) -> Duration {
     Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
-}
-
-/// From 0 to 1, without 1, by the first 53 of even bits.
-pub(super) fn unit(bits: u64) -> f64 {
-    (bits >> 11) as f64 / (1u64 << 53) as f64
 }

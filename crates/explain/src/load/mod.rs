@@ -13,7 +13,7 @@ mod tests;
 use std::num::NonZero;
 use std::time::Duration;
 
-use lastbyte_link::{Probability, Seed, mix};
+use lastbyte_link::{Probability, Seed, fraction, mix};
 
 pub use arrivals::{Arrivals, PerSecond};
 pub use queue::{Served, serve};
@@ -63,7 +63,7 @@ impl Mix<'_> {
     /// Whether handshake `index` of a seed resumes a session.
     #[must_use]
     pub fn resumes_at(&self, seed: Seed, index: usize) -> bool {
-        arrivals::unit(luck(seed, "resumption", index)) < self.resumes.fraction()
+        fraction(luck(seed, "resumption", index)) < self.resumes.fraction()
     }
 
     /// What the server computes for one in the mean. `None` where nothing was measured.

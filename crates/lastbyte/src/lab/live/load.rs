@@ -6,7 +6,7 @@ use std::collections::BinaryHeap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use lastbyte_link::{Time, mix};
+use lastbyte_link::{Time, fraction, mix};
 use lastbyte_tls::Stack;
 
 use crate::lab::connection::EndedConnection;
@@ -175,7 +175,7 @@ impl Gaps {
         const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
         let drawn = mix(self.0);
         self.0 = self.0.wrapping_add(STEP);
-        (drawn >> 11) as f64 / (1u64 << 53) as f64
+        fraction(drawn)
     }
 }
 
