@@ -1,10 +1,11 @@
 //! Files that a study names.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use lastbyte_link::Distribution;
+use lastbyte_link::{Distribution, Trace};
 use sha2::{Digest, Sha256};
 
 use super::{PageSource, Study};
@@ -87,6 +88,8 @@ impl Study {
         let measured = self.measures.iter().map(|measure| &measure.experiment);
         let searched = self.searches.iter().map(|search| &search.experiment);
         let mut files: Vec<NamedFile> = Vec::new();
+        // Cells name the same files again and again.
+        let mut read = BTreeSet::new();
         for cell in measured
             .chain(searched)
             .flat_map(|experiment| &experiment.cells)
@@ -94,11 +97,15 @@ impl Study {
             let drawn = cell.population.iter();
             let mut found: Vec<NamedFile> = drawn.flat_map(|drawn| drawn.files.clone()).collect();
             for way in [&cell.link.forward, &cell.link.backward] {
-                if let Distribution::Empirical(table) = &way.distribution {
-                    found.push(folder.read(table.name())?);
-                }
-                if let Some(trace) = &way.trace {
-                    found.push(folder.read(trace.name())?);
+                let table = match &way.distribution {
+                    Distribution::Empirical(table) => Some(table.name()),
+                    _ => None,
+                };
+                let trace = way.trace.as_ref().map(Trace::name);
+                for named in table.into_iter().chain(trace) {
+                    if read.insert(named) {
+                        found.push(folder.read(named)?);
+                    }
                 }
             }
             if let Some(PageSource::Har(har)) = &cell.page {
