@@ -433,19 +433,6 @@ impl Document {
         }
         if let Some(quic) = &mut self.quic {
             quic.fitted();
-            // Whatever came over QUIC, what was found over TCP stays.
-            let wild = quic.numbers().find(|number| !number.is_in_bounds());
-            if let Some(number) = wild {
-                *quic = QuicSeen {
-                    port: quic.port,
-                    named_by: quic.named_by,
-                    problem: Some(format!(
-                        "it shows what no handshake has: {}",
-                        number.problem()
-                    )),
-                    ..QuicSeen::default()
-                };
-            }
         }
         self.tls.tickets = self.tls.tickets.min(MOST_SEGMENTS as u32);
         self.checked()

@@ -119,13 +119,26 @@ impl QuicSeen {
         flights + usize::from(self.retry_token_bytes.is_some())
     }
 
-    /// The same without what no reader takes.
+    /// The same without what no reader takes: where numbers are wild, nothing but that. What was found over TCP stays,
+    /// whatever came over QUIC.
     pub(super) fn fitted(&mut self) {
         self.client_datagrams.truncate(MOST_DATAGRAMS);
         self.server_datagrams.truncate(MOST_DATAGRAMS);
         if let Some(problem) = &mut self.problem {
             let text: String = problem.chars().take(MOST_PROBLEM).collect();
             *problem = visible(&text);
+        }
+        let wild = self.numbers().find(|number| !number.is_in_bounds());
+        if let Some(number) = wild {
+            *self = QuicSeen {
+                port: self.port,
+                named_by: self.named_by,
+                problem: Some(format!(
+                    "it shows what no handshake has: {}",
+                    number.problem()
+                )),
+                ..QuicSeen::default()
+            };
         }
     }
 

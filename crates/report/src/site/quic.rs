@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use lastbyte_explain::site;
 use lastbyte_link::{counted, visible};
-use lastbyte_probe::{Document, FirstAnswer, NamedBy, QuicSeen};
+use lastbyte_probe::{Document, Edge, FirstAnswer, NamedBy, QuicSeen};
 
 /// The round trip over TCP that QUIC has not: `connect()`.
 const CONNECT: usize = 1;
@@ -42,14 +42,19 @@ fn both<'d>(
     quic: &'d QuicSeen,
 ) -> impl Iterator<Item = (&'d str, usize, usize)> {
     quic.edges.iter().filter_map(|edge| {
-        let mut over_tcp = document.edges.iter();
-        let over_tcp = over_tcp.find(|tcp| tcp.chain == edge.chain)?;
         Some((
             edge.chain.as_str(),
             quic.round_trips(edge.flights),
-            over_tcp.flights + CONNECT,
+            over_tcp(document, edge)?,
         ))
     })
+}
+
+/// Round trips of a handshake over TCP with the chain of an edge, where that is known.
+fn over_tcp(document: &Document, edge: &Edge) -> Option<usize> {
+    let mut edges = document.edges.iter();
+    let tcp = edges.find(|tcp| tcp.chain == edge.chain)?;
+    Some(tcp.flights + CONNECT)
 }
 
 /// The rows of what was seen, each with its name.
@@ -176,10 +181,8 @@ pub(super) fn edges(document: &Document) -> String {
         "over QUIC", "Certificate", "round trips", "over TCP", "to the next edge"
     );
     for edge in &quic.edges {
-        let mut over_tcp = document.edges.iter();
-        let over_tcp = over_tcp.find(|tcp| tcp.chain == edge.chain);
         let over_tcp =
-            over_tcp.map_or_else(|| "-".to_owned(), |tcp| (tcp.flights + CONNECT).to_string());
+            over_tcp(document, edge).map_or_else(|| "-".to_owned(), |trips| trips.to_string());
         let _ = writeln!(
             text,
             "{:<18} {:>11} {:>11} {over_tcp:>8}  {}",
