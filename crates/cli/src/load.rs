@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::{Args, value_parser};
 use lastbyte::explain::load::{
-    self, Arrivals, Computing, Mix, PerSecond, Point, Waits, at_rate, in_storm,
+    Arrivals, BEGIN, Computing, Mix, PerSecond, Point, Waits, at_rate, in_storm,
 };
 use lastbyte::lab::calibration::{Calibration, Effort};
 use lastbyte::lab::load::LiveLoadError;
@@ -211,8 +211,10 @@ impl Load {
         let mut live = Vec::new();
         if self.live {
             // Beyond what can be served, only the schedule's length says how long who waits.
-            for point in points.iter().filter(|point| point.waits.is_some()) {
-                live.push(self.live(side, cores, point.rate, interrupt)?);
+            for point in &points {
+                if let Some(queue) = &point.waits {
+                    live.push(self.live(side, cores, (point.rate, queue), interrupt)?);
+                }
             }
         }
         check_interrupt(interrupt)?;
@@ -237,12 +239,12 @@ impl Load {
         })
     }
 
-    /// The same rate on real cores, and what the queue makes of the very same handshakes.
+    /// The same rate on real cores, beside what the queue makes of the very same schedule.
     fn live(
         &self,
         side: &Side,
         cores: NonZero<u32>,
-        rate: PerSecond,
+        (rate, queue): (PerSecond, &Waits),
         interrupt: &AtomicBool,
     ) -> Result<LivePoint, Failure> {
         let seed = Seed(self.seed);
@@ -250,20 +252,16 @@ impl Load {
         let mix = side.mix(self.resumes);
         let times = Arrivals::Steady(rate).times(handshakes, seed);
         let arms = (0..).map(|index| side.arm(mix.resumes_at(seed, index)));
-        let schedule: Vec<_> = times.iter().copied().zip(arms).collect();
+        let schedule: Vec<_> = times.into_iter().zip(arms).collect();
         let live = lab::load::serve(&schedule, cores, interrupt).map_err(|error| match error {
             LiveLoadError::Cores { .. } => Failure::machine(error),
             error => Failure::Run(format!("{}: {error}", side.name)),
         })?;
         let live = live.ok_or_else(interrupted)?;
-        let begin = handshakes / load::BEGIN;
-        // Drawn from what was measured beside, as at any number of cores.
-        let drawn = (0..handshakes).filter_map(|index| mix.draw(seed, index));
-        let drawn: Vec<Computing> = drawn.collect();
         Ok(LivePoint {
             rate,
-            waits: Waits::of(&live.served, begin),
-            queue: Waits::of(&load::serve(&times, &drawn, cores), begin),
+            waits: Waits::of(&live.served, handshakes / BEGIN),
+            queue: queue.clone(),
             taken: live.taken(),
         })
     }

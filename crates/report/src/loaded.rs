@@ -248,99 +248,40 @@ fn capacities(loaded: &Loaded) -> String {
     aligned(&rows, [Align::Left, right, right, right])
 }
 
-/// The times of a row.
-fn times(at_server: &ByPercentile, waiting: &ByPercentile) -> [String; 5] {
-    [
-        at_server.p50,
-        at_server.p99,
-        at_server.p999,
-        waiting.p50,
-        waiting.p99,
-    ]
-    .map(milliseconds)
-}
-
-fn points(loaded: &Loaded) -> String {
-    let heading = [
-        "arm",
-        "rate",
-        "busy",
-        "p50",
-        "p99",
-        "p99.9",
-        "waits p50",
-        "p99",
-    ];
-    let mut rows = vec![heading.map(str::to_owned)];
-    for arm in &loaded.arms {
-        for point in &arm.points {
-            let begin = [
-                arm.name.clone(),
-                format!("{}/s", point.rate),
-                format!("{:.0} %", 100.0 * point.load),
-            ];
-            let times = match (&point.waits, point.grows()) {
-                (Some(waits), _) => times(&waits.at_server, &waits.waiting),
-                (None, Some(grows)) => {
-                    let grows = format!("+{} a second", milliseconds(grows));
-                    [
-                        grows,
-                        String::new(),
-                        String::new(),
-                        String::new(),
-                        String::new(),
-                    ]
-                }
-                (None, None) => Default::default(),
-            };
-            rows.push(joined(begin, times));
-        }
-    }
-    let right = Align::Right;
-    aligned(
-        &rows,
-        [Align::Left, right, right, right, right, right, right, right],
-    )
-}
-
-fn live(loaded: &Loaded) -> String {
-    let heading = [
-        "on real cores",
-        "rate",
-        "",
-        "p50",
-        "p99",
-        "p99.9",
-        "waits p50",
-        "p99",
-    ];
-    let mut rows = vec![heading.map(str::to_owned)];
-    for arm in &loaded.arms {
-        for point in &arm.live {
-            for (what, waits) in [("cores", &point.waits), ("queue", &point.queue)] {
-                let begin = [
-                    arm.name.clone(),
-                    format!("{}/s", point.rate),
-                    what.to_owned(),
-                ];
-                let times = if what == "cores" && point.is_overtaken(arm) {
-                    let mut none: [String; 5] = Default::default();
-                    none[0] = "no result".to_owned();
-                    none
-                } else {
-                    times(&waits.at_server, &waits.waiting)
-                };
-                rows.push(joined(begin, times));
+/// A table of waits: what begins each row, and its times, or a word where there are none.
+fn table(
+    begin: [&str; 3],
+    middle: Align,
+    rows: Vec<([String; 3], Result<&Waits, String>)>,
+) -> String {
+    let heading = ["p50", "p99", "p99.9", "waits p50", "p99"].map(str::to_owned);
+    let mut lines = vec![joined(begin.map(str::to_owned), heading)];
+    lines.extend(rows.into_iter().map(|(begin, waits)| {
+        let times = match waits {
+            Ok(Waits {
+                at_server, waiting, ..
+            }) => [
+                at_server.p50,
+                at_server.p99,
+                at_server.p999,
+                waiting.p50,
+                waiting.p99,
+            ]
+            .map(milliseconds),
+            Err(word) => {
+                let [b, c, d, e] = <[String; 4]>::default();
+                [word, b, c, d, e]
             }
-        }
-    }
+        };
+        joined(begin, times)
+    }));
     let right = Align::Right;
     aligned(
-        &rows,
+        &lines,
         [
             Align::Left,
             right,
-            Align::Left,
+            middle,
             right,
             right,
             right,
@@ -350,35 +291,56 @@ fn live(loaded: &Loaded) -> String {
     )
 }
 
-fn storms(loaded: &Loaded) -> String {
-    let heading = [
-        "arm",
-        "clients",
-        "last",
-        "p50",
-        "p99",
-        "p99.9",
-        "waits p50",
-        "p99",
-    ];
-    let mut rows = vec![heading.map(str::to_owned)];
+fn points(loaded: &Loaded) -> String {
+    let rows = loaded.arms.iter().flat_map(|arm| {
+        arm.points.iter().map(move |point| {
+            let grows = || {
+                let grows = point.grows().unwrap_or_default();
+                format!("+{} a second", milliseconds(grows))
+            };
+            let begin = [
+                arm.name.clone(),
+                format!("{}/s", point.rate),
+                format!("{:.0} %", 100.0 * point.load),
+            ];
+            (begin, point.waits.as_ref().ok_or_else(grows))
+        })
+    });
+    table(["arm", "rate", "busy"], Align::Right, rows.collect())
+}
+
+fn live(loaded: &Loaded) -> String {
+    let mut rows = Vec::new();
     for arm in &loaded.arms {
-        let Some(storm) = &arm.storm else { continue };
+        for point in &arm.live {
+            let row = |what: &str, waits| {
+                let rate = format!("{}/s", point.rate);
+                ([arm.name.clone(), rate, what.to_owned()], waits)
+            };
+            let cores = if point.is_overtaken(arm) {
+                Err("no result".to_owned())
+            } else {
+                Ok(&point.waits)
+            };
+            rows.extend([row("cores", cores), row("queue", Ok(&point.queue))]);
+        }
+    }
+    table(["on real cores", "rate", ""], Align::Left, rows)
+}
+
+fn storms(loaded: &Loaded) -> String {
+    let rows = loaded.arms.iter().filter_map(|arm| {
+        let Storm {
+            handshakes, waits, ..
+        } = arm.storm.as_ref()?;
         let begin = [
             arm.name.clone(),
-            storm.handshakes.to_string(),
-            seconds(storm.waits.last),
+            handshakes.to_string(),
+            seconds(waits.last),
         ];
-        rows.push(joined(
-            begin,
-            times(&storm.waits.at_server, &storm.waits.waiting),
-        ));
-    }
-    let right = Align::Right;
-    aligned(
-        &rows,
-        [Align::Left, right, right, right, right, right, right, right],
-    )
+        Some((begin, Ok(waits)))
+    });
+    table(["arm", "clients", "last"], Align::Right, rows.collect())
 }
 
 fn joined([a, b, c]: [String; 3], [d, e, f, g, h]: [String; 5]) -> [String; 8] {

@@ -107,7 +107,6 @@ pub fn serve(
             computing: vec![Computing::default(); schedule.len()],
             left: schedule.len(),
             failed: None,
-            crashed: false,
         }),
         for_cores: Condvar::new(),
         for_clients: Condvar::new(),
@@ -136,8 +135,7 @@ pub fn serve(
     let state = server.state.into_inner();
     let state = state.unwrap_or_else(PoisonError::into_inner);
     match state.failed {
-        Some(failed) => Err(failed.into()),
-        None if state.crashed => Err(LiveLoadError::Crashed("a thread")),
+        Some(failed) => Err(failed),
         None if state.left == 0 => Ok(Some(Live {
             served: state.served,
             computing: state.computing,
@@ -194,9 +192,7 @@ struct EndsAll<'a>(&'a Server<'a>);
 impl Drop for EndsAll<'_> {
     fn drop(&mut self) {
         if thread::panicking() {
-            lock(&self.0.state).crashed = true;
-            self.0.for_cores.notify_all();
-            self.0.for_clients.notify_all();
+            self.0.fail(LiveLoadError::Crashed("a thread"));
         }
     }
 }
@@ -222,14 +218,12 @@ struct State {
     served: Vec<Served>,
     computing: Vec<Computing>,
     left: usize,
-    failed: Option<TlsError>,
-    /// Whether a thread ended by a bug.
-    crashed: bool,
+    failed: Option<LiveLoadError>,
 }
 
 impl State {
     fn is_over(&self) -> bool {
-        self.left == 0 || self.failed.is_some() || self.crashed
+        self.left == 0 || self.failed.is_some()
     }
 }
 
@@ -257,7 +251,7 @@ impl Server<'_> {
     fn serve(&self) {
         while let Some(visit) = self.next_visit() {
             if let Err(error) = self.visited(visit) {
-                self.fail(error);
+                self.fail(error.into());
             }
         }
     }
@@ -371,7 +365,7 @@ impl Server<'_> {
             };
             drop(state);
             if let Err(error) = self.finished(answered) {
-                self.fail(error);
+                self.fail(error.into());
             }
         }
     }
@@ -406,7 +400,7 @@ impl Server<'_> {
     }
 
     /// Ends all of it.
-    fn fail(&self, error: TlsError) {
+    fn fail(&self, error: LiveLoadError) {
         lock(&self.state).failed.get_or_insert(error);
         self.for_cores.notify_all();
         self.for_clients.notify_all();
