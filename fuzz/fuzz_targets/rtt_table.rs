@@ -1,7 +1,8 @@
-//! A table of RTTs, and a file of regions. What can be read is whole; what can't is told in one line.
+//! A table of RTTs, a file of regions, and one of chains. What can be read is whole; what can't is told in one line.
 #![no_main]
 
-use lastbyte::geography::{GeographyError, RttTable, Users};
+use lastbyte::explain::chains::ChainSizes;
+use lastbyte::geography::{RttTable, Users};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|content: &[u8]| {
@@ -12,6 +13,9 @@ fuzz_target!(|content: &[u8]| {
     match Users::parse("users.csv", content) {
         Ok(users) => assert!(!users.regions.is_empty()),
         Err(error) => check_error(&error),
+    }
+    if let Err(error) = ChainSizes::parse("chains.csv", content) {
+        check_error(&error);
     }
 });
 
@@ -26,7 +30,7 @@ fn check_table(table: &RttTable) {
     check_error(&table.need("nowhere\n", "nowhere else").unwrap_err());
 }
 
-fn check_error(error: &GeographyError) {
+fn check_error(error: &impl std::error::Error) {
     let error = error.to_string();
     assert!(!error.contains('\n'), "{error}");
 }

@@ -1,6 +1,6 @@
 //! `lastbyte explain`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 
@@ -9,7 +9,8 @@ use super::compare::{DEFAULT_AGAINST, DEFAULT_BASELINE};
 use super::draft::write_drawing;
 use super::options::Network;
 use super::{Failure, arguments, own, print, print_json, screen, tell};
-use lastbyte::explain::check;
+use lastbyte::explain::chains::ChainSizes;
+use lastbyte::explain::{Explanation, check};
 use lastbyte::report;
 use lastbyte::study::{Arm, Cell, check_transports};
 
@@ -29,6 +30,10 @@ pub(super) struct Explain {
     /// Draw the flights of each arm, on the first of the networks with a response, into this file besides
     #[arg(long, value_name = "FILE.svg")]
     svg: Option<PathBuf>,
+    /// Report besides which share of these chains needs how many flights: `public`, 8,151 of the Tranco top 10,000, or CSV with
+    /// certificate_bytes, or chain_bytes and certificates, and count where a line is of several
+    #[arg(long, value_name = "public|FILE.csv")]
+    chain_sizes: Option<PathBuf>,
     #[command(flatten)]
     budgets: Budgets,
 }
@@ -72,10 +77,15 @@ impl Explain {
                 ));
             }
         }
+        let sizes = self.chain_sizes.as_deref().map(chain_sizes).transpose()?;
         let explained = arms.iter().map(|arm| {
             let (explained, notes) = own::explained(arm, &cells)?;
             own::tell(&notes);
-            Ok(explained)
+            let shares = sizes.as_ref().map(|sizes| sizes.shares(&explained));
+            Ok(Explanation {
+                chain_shares: shares.transpose().map_err(Failure::usage)?,
+                ..explained
+            })
         });
         let explained: Vec<_> = explained.collect::<Result<_, Failure>>()?;
         if let Some(path) = &self.svg {
@@ -88,6 +98,17 @@ impl Explain {
         let facts: Vec<_> = explained.iter().flat_map(facts).collect();
         judge.judge("lastbyte explain", &facts)
     }
+}
+
+fn chain_sizes(path: &Path) -> Result<ChainSizes, Failure> {
+    /// A hundred bytes for each of ten million servers.
+    const MOST: u64 = 1 << 30;
+    if path == Path::new("public") {
+        return ChainSizes::public().map_err(Failure::usage);
+    }
+    let content = lastbyte_files::read(path, MOST)
+        .map_err(|error| Failure::Usage(format!("can't read \"{}\": {error}", path.display())))?;
+    ChainSizes::parse(&path.to_string_lossy(), &content).map_err(Failure::usage)
 }
 
 /// A network by name comes without the loss and the jitter that it has: it is explained at its best.

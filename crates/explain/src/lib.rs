@@ -1,6 +1,7 @@
 //! What an arm costs by arithmetic alone: which message ends in which flight, how far the next edge is, and what
 //! to cut. Nothing is made, sent or measured, so it takes milliseconds.
 
+pub mod chains;
 mod cuts;
 mod drawing;
 mod edges;
@@ -60,6 +61,8 @@ pub struct Explanation {
     pub supposed: Vec<Supposition>,
     /// When what happens, in each cell.
     pub times: Vec<(Cell, Timeline)>,
+    /// Which chains of a table need how many flights in place of the arm's own, if that was asked.
+    pub chain_shares: Option<chains::ChainShares>,
 }
 
 /// A handshake with the windows and hosts of some cells.
@@ -180,6 +183,7 @@ fn explain_sizes(arm: &Arm, chain: Sizes<'_>, cells: &[Cell]) -> Result<Explanat
         arm: arm.clone(),
         exchange: wire,
         signature,
+        chain_shares: None,
     })
 }
 

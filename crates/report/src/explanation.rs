@@ -16,10 +16,12 @@ use serde_json::{Value, json};
 use super::assumed;
 use super::layout::{Field, Line, Role, Screen, set};
 use crate::thresholds::WHOLE_TRIP;
+use lastbyte_explain::chains::{ChainShare, ChainShares};
 use lastbyte_explain::{
     Edge, Explanation, HelloEdge, SERVER_MESSAGES, Signature, Window, message_on_wire,
 };
-use lastbyte_results::number::milliseconds;
+use lastbyte_results::number::{milliseconds, percent};
+use lastbyte_results::stats::Percent;
 use lastbyte_study::{ArmChain, Cell, TransportName, distinctions};
 
 /// What arithmetic says, for people.
@@ -62,6 +64,9 @@ fn arm(explained: &Explanation, screen: Screen) -> String {
     }
     if !explained.supposed.is_empty() {
         parts.push(set(&supposed(explained, &windows), screen));
+    }
+    if let Some(shares) = &explained.chain_shares {
+        parts.push(of_chains(shares, &windows, screen));
     }
     parts.push(set(&times(explained), screen));
     parts.push(drawing::text(explained));
@@ -503,6 +508,39 @@ fn supposed(explained: &Explanation, windows: &[String]) -> Vec<Line> {
     lines
 }
 
+/// Which share of a table's chains needs how many flights.
+fn of_chains(shares: &ChainShares, windows: &[String], screen: Screen) -> String {
+    let share = |chains: u64| percent(Percent(100.0 * chains as f64 / shares.chains as f64));
+    let sentences = shares.windows.iter().zip(windows).map(|(of_window, window)| {
+        let more = of_window.iter().filter(|share| share.flights > 1);
+        let more: u64 = more.map(|share| share.chains).sum();
+        let need = match more {
+            0 => "none needs".to_owned(),
+            _ => format!("{} need", share(more)),
+        };
+        let sentence = format!(
+            "{window}: of {} in {}, {need} more than one flight, with the hello and the signature of this arm",
+            counted(shares.chains, "chain"),
+            shares.file
+        );
+        screen.wrap(&sentence, 2) + "\n"
+    });
+    let most = shares.windows.iter().flatten().map(|share| share.flights);
+    let mut lines = vec![title("chains that need", &[], windows)];
+    for flights in 1..=most.max().unwrap_or(0) {
+        let needing = shares.windows.iter().map(|of_window| {
+            let mut shares = of_window.iter();
+            let found = shares.find(|share| share.flights == flights);
+            found.map_or_else(|| "-".to_owned(), |found| share(found.chains))
+        });
+        let needing: Vec<String> = needing.collect();
+        if needing.iter().any(|share| share != "-") {
+            lines.push(row(counted(flights, "flight"), needing));
+        }
+    }
+    sentences.collect::<String>() + &set(&lines, screen)
+}
+
 /// When what happens in each cell.
 fn times(explained: &Explanation) -> Vec<Line> {
     let mut lines = vec![title(
@@ -548,7 +586,7 @@ fn document(explained: &Explanation) -> Value {
             json!(wire.handshake.messages.get(message)?),
         ))
     });
-    let windows = explained.windows.iter().map(|window| {
+    let windows = (0..).zip(&explained.windows).map(|(index, window)| {
         json!({
             "initcwnd": window.cell.initcwnd,
             "client_initcwnd": window.cell.client_initcwnd,
@@ -575,6 +613,12 @@ fn document(explained: &Explanation) -> Value {
             "larger_initcwnd": window.larger_window.map(|window| window.at_once),
             "room": window.edges.above.map(edge),
             "excess": window.edges.below.map(edge),
+            "chains": explained.chain_shares.as_ref().and_then(|shares| shares.windows.get(index)).map(
+                |shares: &Vec<ChainShare>| shares.iter().map(|share| json!({
+                    "server_flights": share.flights,
+                    "chains": share.chains,
+                })).collect::<Vec<_>>()
+            ),
         })
     });
     let cuts = explained.cuts.iter().map(|cut| {

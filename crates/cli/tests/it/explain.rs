@@ -234,6 +234,39 @@ fn explained(arguments: &[&str]) -> Value {
     document["arms"][0].clone()
 }
 
+/// The hello of ML-KEM fills two Initials, so that a server may send twice as much.
+#[test]
+fn shares_of_chains_are_of_each_arm_and_window() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("chains.csv");
+    std::fs::write(
+        &file,
+        "chain_bytes,certificates,count\n2500,2,3\n4000,3,1\n",
+    )
+    .unwrap();
+    let shares = |arm: &str| {
+        let own = explained(&[arm, "--chain-sizes", file.to_str().unwrap()]);
+        let windows = own["windows"].as_array().unwrap().clone();
+        let chains = windows.iter().map(|window| window["chains"].to_string());
+        chains.collect::<Vec<_>>()
+    };
+    let both = r#"[{"chains":3,"server_flights":1},{"chains":1,"server_flights":2}]"#;
+    let one = r#"[{"chains":4,"server_flights":1}]"#;
+    assert_eq!(shares("x25519/ecdsa-p256/transport=quic"), [both]);
+    assert_eq!(shares("X25519MLKEM768/ecdsa-p256/transport=quic"), [one]);
+    let compressed = "x25519/ecdsa-p256/delivery=compressed/compression=zlib";
+    let ended = run(&mut lastbyte([
+        "explain",
+        compressed,
+        "--chain-sizes",
+        "public",
+    ]));
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+    assert_eq!(ended.stderr.lines().count(), 1, "{ended:?}");
+    let without = explained(&["x25519/ecdsa-p256"]);
+    assert_eq!(without["windows"][0]["chains"], Value::Null);
+}
+
 /// With other keys, a file's chain keeps its names and extensions: a hundred names are another thing than two.
 #[test]
 fn the_keys_of_a_file_are_exchanged_in_its_own_certificates() {
