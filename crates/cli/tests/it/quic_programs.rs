@@ -1,12 +1,15 @@
 //! QUIC with programs that people run, of `scripts/quic-peers` and `scripts/interop`. A kernel has to be there.
 
-use std::process::Command;
-use std::time::Duration;
+use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::common::{Row, at, need_live_engine, read_rows, run};
+use crate::common::{Row, at, lastbyte, need_live_engine, read_rows, run};
 
 /// What an engine measures of an arm over QUIC with each of these at its ends: one handshake each, over 100 ms.
 fn handshakes(engine: &str, chain: &str, ends: &[&str]) -> Vec<Row> {
@@ -217,5 +220,84 @@ fn what_programs_can_not_do_is_refused() {
         ended.stderr.contains("scripts/quic-peers builds it"),
         "{}",
         ended.stderr
+    );
+}
+
+/// Caddy as people run it, which has HTTP/3 on the port of HTTPS and names it in Alt-Svc. Nobody of ours wrote its ends.
+#[test]
+fn a_probe_follows_the_alt_svc_of_caddy() {
+    let folder = TempDir::new().unwrap();
+    let made = run(
+        lastbyte(["chain", "new", "ecdsa-p256/intermediates=2/scts=2", "-o"])
+            .arg(at(&folder, "site")),
+    );
+    assert_eq!(made.code, Some(0), "{made:?}");
+    let file = |name: &str| at(&folder, "site").join(name);
+    // Free for TCP and for UDP, when it was looked at.
+    let (listener, socket) = loop {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        if let Ok(socket) = UdpSocket::bind(listener.local_addr().unwrap()) {
+            break (listener, socket);
+        }
+    };
+    let address = listener.local_addr().unwrap().to_string();
+    drop((listener, socket));
+    let configuration = serde_json::json!({
+        "admin": { "disabled": true },
+        "storage": { "module": "file_system", "root": folder.path() },
+        "apps": {
+            "http": { "servers": { "site": {
+                "listen": [address],
+                "automatic_https": { "disable": true },
+                "tls_connection_policies": [{ "certificate_selection": { "any_tag": ["site"] } }],
+                "routes": [{ "handle": [{ "handler": "static_response", "body": "here" }] }],
+            } } },
+            "tls": { "certificates": { "load_files": [
+                { "certificate": file("chain.pem"), "key": file("key.pem"), "tags": ["site"] },
+            ] } },
+        },
+    });
+    let configured = at(&folder, "caddy.json");
+    std::fs::write(&configured, configuration.to_string()).unwrap();
+    let caddy = std::env::var_os("LASTBYTE_CADDY").map_or_else(
+        || {
+            let cache = lastbyte_pki::Store::default_dir().unwrap();
+            cache.join("tools/quic-peers/bin/caddy")
+        },
+        PathBuf::from,
+    );
+    let mut caddy = Command::new(caddy)
+        .args(["run", "--config"])
+        .arg(&configured)
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let begun = Instant::now();
+    while TcpStream::connect(&address).is_err() {
+        assert!(
+            begun.elapsed() < Duration::from_secs(60),
+            "Caddy does not answer"
+        );
+        thread::sleep(Duration::from_millis(20));
+    }
+    let probed = run(&mut lastbyte(["probe", &address, "--format", "json"]));
+    caddy.kill().unwrap();
+    caddy.wait().unwrap();
+    assert_eq!(probed.code, Some(0), "{probed:?}");
+    let document: Value = serde_json::from_str(&probed.stdout).unwrap();
+    let (quic, tls) = (&document["quic"], &document["tls"]);
+    assert_eq!(quic["problem"], Value::Null, "{quic}");
+    assert_eq!(quic["named_by"], "alt-svc");
+    assert_eq!(quic["retry_token_bytes"], Value::Null);
+    assert_eq!(
+        quic["certificate_bytes"], tls["certificate_bytes"],
+        "{document}"
+    );
+    assert_eq!(quic["edges"][0]["flights"], 1, "{quic}");
+    let credited = quic["credited_bytes"].as_u64().unwrap();
+    assert!(credited >= 2400, "{quic}");
+    assert!(
+        quic["unvalidated_bytes"].as_u64().unwrap() <= 3 * credited,
+        "{quic}"
     );
 }
