@@ -205,6 +205,9 @@ pub fn check(cell: &Cell) -> Result<(), NotWalked> {
         _ if cell.has_loss() => "loss is luck (--loss 0%)",
         _ if cell.has_trace() => "where a connection begins in a trace is luck (--trace none)",
         _ if cell.has_qdisc() => "queue disciplines are not walked through (--qdisc none)",
+        _ if !cell.crowd.is_alone() => {
+            "what else is on the link is not walked through (--cross-traffic none, --at-once 1)"
+        }
         _ if cell.has_jitter() => "jitter is luck (--jitter 0ms)",
         _ if cell.congestion == Congestion::Bbr => "BBR is no slow start",
         _ if cell.has_super_packets() => "super-packets are not walked through",

@@ -147,7 +147,7 @@ impl KeyMaker {
     /// For another connection over the same link, of which no packet was seen yet: `number` is 1 for the one after
     /// the first. It has luck of its own, as if its packets were sent again.
     #[must_use]
-    pub fn of_later_connection(number: u8) -> KeyMaker {
+    pub fn of_later_connection(number: u16) -> KeyMaker {
         /// More often than any packet is sent.
         const ATTEMPTS: u32 = 1 << 16;
         KeyMaker {
@@ -167,7 +167,7 @@ impl KeyMaker {
             Side::Server => &mut self.client,
             Side::Client => &mut self.server,
         };
-        let key = PacketKey::datagram(sender.datagrams);
+        let key = PacketKey::datagram(self.first_attempt.wrapping_add(sender.datagrams));
         sender.datagrams = sender.datagrams.wrapping_add(1);
         key
     }

@@ -259,7 +259,12 @@ pub(super) fn engine(summary: &Summary) -> Option<String> {
         _ if least == most => format!("{most} connections at once"),
         _ => format!("{least} to {most} connections at once"),
     };
-    let mut text = if late.is_zero() {
+    let mut text = if late.is_zero() && most > 1 {
+        format!(
+            "{span} over one link, in virtual time, in which no packet is late: what meets one of them meets the others, \
+             and intervals count each as if it did not"
+        )
+    } else if late.is_zero() {
         format!("{span}, in virtual time, in which no packet is late")
     } else {
         format!(

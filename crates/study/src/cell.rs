@@ -169,10 +169,14 @@ impl Cell {
         ))
     }
 
-    /// Whether either direction delays packets at random.
+    /// Whether either direction delays packets by more than how many of the connection's own are before them: at random, by
+    /// what else is on the link, or by a discipline of its queue.
     pub fn has_jitter(&self) -> bool {
         let directions = [&self.link.forward, &self.link.backward];
-        directions.iter().any(|way| !way.jitter.is_zero()) || self.has_trace() || self.has_qdisc()
+        directions.iter().any(|way| !way.jitter.is_zero())
+            || self.has_trace()
+            || self.has_qdisc()
+            || !self.crowd.is_alone()
     }
 
     /// Whether either direction has a rate that changes. Connections begin anywhere in a trace.

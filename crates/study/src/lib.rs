@@ -9,6 +9,7 @@ mod chain_profile;
 mod client;
 mod computing;
 mod connections;
+mod crowd;
 mod delivery;
 mod distribution;
 pub mod exchange;
@@ -46,6 +47,7 @@ pub use chain_profile::{ChainProfile, ProfiledKey};
 pub use client::Client;
 pub use computing::{Costs, Device, Profile};
 pub use connections::{Connections, ConnectionsError, Precision, PrecisionError, Until};
+pub use crowd::{CrossFlow, CrossTraffic, CrossWay, Crowd};
 pub use delivery::{
     Abridged, COMPRESSED_WITHIN, Compressed, Cosigners, Delivery, DeliveryProblem, DnsCache,
     Elided, EndEntity, Form, Hello, Mismatch, Mtc, MtcPath, MtcProblem, OtherStack, PqtlsAd,
@@ -231,6 +233,8 @@ pub struct Cell {
     pub hosts: Hosts,
     /// How both ends of QUIC are set.
     pub quic: Quic,
+    /// What else is on the link.
+    pub crowd: Crowd,
     /// The page that a browser loads, in place of a transfer.
     pub page: Option<PageSource>,
     /// How many origins the page has, if a model makes it.
@@ -260,6 +264,7 @@ impl Cell {
             preset,
             hosts: Hosts::of(preset),
             quic: Quic::default(),
+            crowd: Crowd::default(),
             page: None,
             origins: 1,
             cache: Cache::default(),

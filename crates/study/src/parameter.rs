@@ -3,6 +3,7 @@
 //! A parameter is one [`Spec`] and one line of [`ALL`]. Studies and their grids, the command line, filters, pools,
 //! captions, JSON, columns and the commands that a page tells go through it.
 
+mod crowd;
 mod hosts;
 mod link;
 mod load;
@@ -24,7 +25,7 @@ use super::value::ParameterError;
 use super::{Cell, StudyFolder, TransportName};
 
 /// All parameters: in this order they are set and reported, and in grids the last changes fastest.
-const ALL: [Parameter; 35] = [
+const ALL: [Parameter; 38] = [
     Parameter::LINK,
     Parameter(&link::RTT),
     Parameter::RATE,
@@ -35,6 +36,9 @@ const ALL: [Parameter; 35] = [
     Parameter(&link::JITTER_ORDER),
     Parameter(&link::QUEUE),
     Parameter(&link::QDISC),
+    Parameter(&crowd::CROSS_TRAFFIC),
+    Parameter(&crowd::CROSS_LEAD),
+    Parameter(&crowd::AT_ONCE),
     Parameter(&tcp::PRESET),
     Parameter(&tcp::GSO),
     Parameter::MTU,

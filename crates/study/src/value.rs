@@ -120,6 +120,9 @@ pub enum ParameterError {
     /// Hosts can't be set so.
     #[error(transparent)]
     Hosts(#[from] HostsError),
+    /// Nothing else is on a link so.
+    #[error(transparent)]
+    Crowd(#[from] CrowdError),
     /// There is no such page.
     #[error(transparent)]
     Page(#[from] PageError),
@@ -138,6 +141,25 @@ pub enum ParameterError {
         /// The greatest that is possible.
         most: String,
     },
+}
+
+/// Why a text is no cross traffic.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum CrowdError {
+    /// It names no congestion control, or no direction.
+    #[error(transparent)]
+    Name(#[from] UnknownName),
+    /// It is no transfer.
+    #[error(
+        "no bulk transfer {0:?}: write one such as cubic, \"2 cubic+bbr\" or \"cubic up\", or none"
+    )]
+    NoFlow(String),
+    /// There are none of one, or more than sockets are opened for.
+    #[error(
+        "no such number of bulk transfers: write 1 to {} in all",
+        super::CrossTraffic::MOST
+    )]
+    TooMany,
 }
 
 /// Why hosts can't be set as a text says.

@@ -8,6 +8,7 @@ mod common;
 mod compare;
 mod completions;
 mod corpus;
+mod crowd;
 mod delivery;
 mod documents;
 mod exit_codes;

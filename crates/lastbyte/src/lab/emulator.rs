@@ -10,7 +10,7 @@
 //! packet is delivered to a socket while its process is inside it (see `shared`).
 
 use std::cmp::{Ordering, Reverse};
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BinaryHeap};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
@@ -23,6 +23,7 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
 
+use super::crowd::cross_flow_of_port;
 use super::inspection::{ObservedBlock, Tap};
 use super::losing::Losing;
 use super::shared::{Shared, end};
@@ -62,7 +63,10 @@ pub(crate) struct Emulator<'a> {
     link: &'a Link,
     seed: Seed,
     first_index: u32,
+    /// Connections on each link, whose slots follow each other.
+    at_once: u32,
     shared: &'a Shared,
+    /// By link.
     flows: Vec<Option<Flow>>,
     packets: Packets,
     queue: BinaryHeap<Reverse<Due>>,
@@ -73,13 +77,13 @@ pub(crate) struct Emulator<'a> {
     report: EmulatorReport,
 }
 
-/// One connection's private link.
+/// The private link of one connection, or of those that begin together.
 struct Flow {
     pipes: [Pipe; 2],
     /// When each is served next, where packets wait by a queue discipline.
     served: [Option<Time>; 2],
-    /// Of its first connection, and of the one after that if that failed.
-    keys: [KeyMaker; 2],
+    /// Of each connection over it, by its [number](connection_number).
+    keys: BTreeMap<u16, KeyMaker>,
     /// How late the last delivery to the client and to the server was.
     late: [Duration; 2],
     latest: Duration,
@@ -159,13 +163,23 @@ fn mark_congestion(packet: &mut [u8]) {
     }
 }
 
-/// What a queue knows a packet by.
-fn ticket(packet: u32, length: u16) -> u64 {
-    u64::from(length) << 32 | u64::from(packet)
+/// What a queue knows a packet by: its connection's slot, which [`MAX_CONNECTIONS`] keeps below 2^16, its place and its length.
+fn ticket(slot: u32, packet: u32, length: u16) -> u64 {
+    u64::from(slot) << 48 | u64::from(length) << 32 | u64::from(packet)
 }
 
-fn of_ticket(ticket: u64) -> (u32, u16) {
-    (ticket as u32, (ticket >> 32) as u16)
+fn of_ticket(ticket: u64) -> (u32, u32, u16) {
+    ((ticket >> 48) as u32, ticket as u32, (ticket >> 32) as u16)
+}
+
+/// Which of the connections over a link this is, each of which has luck of its own: the one in the link's slot `place` that a
+/// client calls from `port` for.
+fn connection_number(place: u32, port: u16) -> u16 {
+    match (cross_flow_of_port(port), Attempt::of_port(port)) {
+        (Some(flow), _) => u16::MAX - flow,
+        (None, Attempt::First) => (2 * place) as u16,
+        (None, Attempt::Second) => (2 * place + 1) as u16,
+    }
 }
 
 enum Read {
@@ -191,6 +205,7 @@ impl<'a> Emulator<'a> {
             link,
             seed,
             first_index,
+            at_once: 1,
             shared,
             flows: (0..slots).map(|_| None).collect(),
             packets: Packets::default(),
@@ -203,9 +218,19 @@ impl<'a> Emulator<'a> {
         }
     }
 
+    /// The same, where so many connections share each link.
+    pub(crate) fn together(self, at_once: u32) -> Self {
+        Self { at_once, ..self }
+    }
+
     /// The same, with these lost besides.
     pub(crate) fn losing(self, losing: Losing) -> Self {
         Self { losing, ..self }
+    }
+
+    /// The link of a connection in this slot.
+    fn link_of(&self, slot: u32) -> usize {
+        (slot / self.at_once) as usize
     }
 
     /// Carries packets until it is stopped.
@@ -215,11 +240,12 @@ impl<'a> Emulator<'a> {
         self.carry()?;
         self.report.cpu = sys::thread_cpu_time();
         self.report.observed = self.tap.take().map(Tap::close);
-        self.report.latest = self
-            .flows
-            .iter()
-            .map(|flow| flow.as_ref().map_or(Duration::ZERO, |flow| flow.latest))
-            .collect();
+        let latest = (0..self.shared.slots()).map(|slot| {
+            let flow = self.flows.get(self.link_of(slot as u32));
+            flow.and_then(Option::as_ref)
+                .map_or(Duration::ZERO, |flow| flow.latest)
+        });
+        self.report.latest = latest.collect();
         Ok(self.report)
     }
 
@@ -254,19 +280,20 @@ impl<'a> Emulator<'a> {
     /// Has a queue discipline decide about all that is due.
     fn serve(&mut self, due: &Due) {
         let mut left = std::mem::take(&mut self.left);
-        if let Some(Some(flow)) = self.flows.get_mut(due.slot as usize) {
+        let link = self.link_of(due.slot);
+        if let Some(Some(flow)) = self.flows.get_mut(link) {
             flow.served[end(due.toward)] = None;
             flow.pipes[end(due.toward)].serve(due.at, &mut left);
         }
         for one in left.drain(..) {
-            let (packet, length) = of_ticket(one.ticket);
+            let (slot, packet, length) = of_ticket(one.ticket);
             match one.fate {
                 Fate::Arrives(at) => {
                     if one.marked {
                         mark_congestion(self.packets.get_mut(packet, length));
                     }
                     let what = What::Arrives { packet, length };
-                    self.plan(at, due.slot, due.toward, what);
+                    self.plan(at, slot, due.toward, what);
                     continue;
                 }
                 Fate::Lost => self.report.lost += 1,
@@ -291,7 +318,8 @@ impl<'a> Emulator<'a> {
 
     /// Comes back when a queue discipline has something to decide.
     fn plan_service(&mut self, slot: u32, toward: Side) {
-        let Some(Some(flow)) = self.flows.get_mut(slot as usize) else {
+        let link = self.link_of(slot);
+        let Some(Some(flow)) = self.flows.get_mut(link) else {
             return;
         };
         let Some(next) = flow.pipes[end(toward)].next() else {
@@ -307,7 +335,8 @@ impl<'a> Emulator<'a> {
     fn deliver(&mut self, due: &Due, packet: u32, length: u16) -> io::Result<()> {
         let now = sys::now();
         let late = now.since(due.at);
-        if let Some(Some(flow)) = self.flows.get_mut(due.slot as usize) {
+        let link = self.link_of(due.slot);
+        if let Some(Some(flow)) = self.flows.get_mut(link) {
             flow.late[end(due.toward)] = late;
             flow.latest = flow.latest.max(late);
         }
@@ -376,7 +405,7 @@ impl<'a> Emulator<'a> {
             (None, None) => None,
         };
         let is_numbered = match (&tcp, &udp) {
-            (Some(_), _) => true,
+            (Some(tcp), _) => [tcp.source_port, tcp.destination_port].contains(&SERVER_PORT),
             (None, Some(udp)) => [udp.source_port, udp.destination_port].contains(&SERVER_PORT),
             (None, None) => false,
         };
@@ -388,30 +417,27 @@ impl<'a> Emulator<'a> {
         let Some(slot) = client_slot(client) else {
             return false;
         };
-        let Some(flow) = self.flows.get_mut(slot as usize) else {
+        let link = self.link_of(slot);
+        let Some(flow) = self.flows.get_mut(link) else {
             return false;
         };
+        let place = slot % self.at_once;
         let flow = flow.get_or_insert_with(|| {
-            let index = self.first_index.wrapping_add(slot);
+            let index = self.first_index.wrapping_add(slot - place);
             let lost = self.losing.of_slot(slot);
             Flow::new(self.link, self.seed, index, now, lost)
         });
+        let port = match (&tcp, toward) {
+            (Some(tcp), Side::Server) => tcp.source_port,
+            (Some(tcp), Side::Client) => tcp.destination_port,
+            (None, _) => 0,
+        };
+        let number = connection_number(place, port);
+        let keys =
+            (flow.keys.entry(number)).or_insert_with(|| KeyMaker::of_later_connection(number));
         let key = match &tcp {
-            Some(tcp) => {
-                let port = match toward {
-                    Side::Server => tcp.source_port,
-                    Side::Client => tcp.destination_port,
-                };
-                let [first, second] = &mut flow.keys;
-                match Attempt::of_port(port) {
-                    Attempt::First => first.key_of(toward, tcp),
-                    Attempt::Second => second.key_of(toward, tcp),
-                }
-            }
-            None => {
-                let [first, _] = &mut flow.keys;
-                first.key_of_datagram(toward)
-            }
+            Some(tcp) => keys.key_of(toward, tcp),
+            None => keys.key_of_datagram(toward),
         };
         let sent = Time(now.0 - flow.late[end(toward.other())].as_nanos() as u64);
         // As by luck, a lost one takes none of the link's rate.
@@ -424,7 +450,7 @@ impl<'a> Emulator<'a> {
                 (None, None) => [0; 2],
             };
             let waits = Packet {
-                ticket: ticket(packet, length as u16),
+                ticket: ticket(slot, packet, length as u16),
                 length,
                 key,
                 flow: u32::from(ports[0]) << 16 | u32::from(ports[1]),
@@ -491,7 +517,7 @@ impl Flow {
         Self {
             pipes: [backward, forward],
             served: [None; 2],
-            keys: [KeyMaker::new(), KeyMaker::of_later_connection(1)],
+            keys: BTreeMap::new(),
             late: [Duration::ZERO; 2],
             latest: Duration::ZERO,
             sent: [0; 2],

@@ -139,6 +139,13 @@ impl Inspection {
         };
         for measure in &study.measures {
             let mut cells = measure.experiment.cells.iter();
+            if cells.any(|cell| !cell.crowd.is_alone()) {
+                return Err(
+                    "--capture is of a connection that has its link to itself: leave it, or cross_traffic and at_once, out"
+                        .to_owned(),
+                );
+            }
+            let mut cells = measure.experiment.cells.iter();
             if let Some(cell) = cells.find(|cell| cell.preset == Preset::Published2024) {
                 return Err(format!(
                     "--capture can't see what the preset {} does: its netem is on the devices of both ends, so nobody \

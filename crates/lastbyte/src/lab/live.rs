@@ -148,6 +148,9 @@ impl Engine for LiveEngine {
                     ));
                 }
                 let what = match (cell.gso, cell.preset) {
+                    _ if !cell.crowd.is_alone() => {
+                        "room for others on a connection's link (cross_traffic, at_once)".to_owned()
+                    }
                     (Gso::On, _) => "super-packets (gso = \"on\")".to_owned(),
                     (_, Preset::Published2024) => format!("the preset {}", cell.preset),
                     (Gso::Off, Preset::Network) => continue,

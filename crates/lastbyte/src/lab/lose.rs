@@ -204,6 +204,11 @@ impl VirtualEngine {
 ///
 /// What can't, with the hint.
 pub fn check(experiment: &Experiment) -> Result<(), String> {
+    if experiment.cells.iter().any(|cell| !cell.crowd.is_alone()) {
+        return Err(
+            "what is lost is of a connection that has its link to itself: leave cross_traffic and at_once out".to_owned(),
+        );
+    }
     let mut arms = experiment.arms.iter();
     let Some(arm) = arms.find(|arm| arm.transport == TransportName::Tcp) else {
         return Ok(());

@@ -6,6 +6,7 @@ pub mod calibration;
 mod channel;
 mod connection;
 mod cores;
+mod crowd;
 mod delivery;
 mod dns;
 mod emulator;

@@ -24,6 +24,7 @@ pub use self::lose::lose;
 use self::tap::Tap;
 use super::calibration::CalibratedCosts;
 use super::cores::processors;
+use super::crowd;
 use super::quic;
 use super::runner::{BlockError, Ending, Engine, Job};
 use super::surroundings::SINCE_VALID;
@@ -83,7 +84,13 @@ pub(super) fn block_size(study: &Study) -> u32 {
     const BLOCK: u32 = 250;
     /// Navigations: a browser takes as long to start as some of them.
     const PAGE_BLOCK: u32 = 20;
-    if study.has_pages() { PAGE_BLOCK } else { BLOCK }
+    if study.has_pages() {
+        return PAGE_BLOCK;
+    }
+    match crowd::together(study) {
+        together @ ..=BLOCK => BLOCK - BLOCK % together,
+        together => together,
+    }
 }
 
 /// About how long a block takes.
@@ -102,6 +109,7 @@ pub(super) fn expected_block(job: &Job<'_>) -> Duration {
 ///
 /// What can't, with the hint.
 pub fn check(study: &Study) -> Result<(), String> {
+    crowd::check(study)?;
     for measure in &study.measures {
         let experiment = &measure.experiment;
         let mut arms = experiment.arms.iter();

@@ -32,8 +32,19 @@ impl Starts {
     pub(crate) fn wait(self, index: u32) -> io::Result<()> {
         match self {
             Starts::Now => Ok(()),
-            Starts::ByLuck(seed) => sleep_until(start_after(sys::now(), seed, index)),
-            Starts::ByLuckOf(seed, index) => sleep_until(start_after(sys::now(), seed, index)),
+            Starts::ByLuck(_) | Starts::ByLuckOf(..) => {
+                sleep_until(self.after(Duration::ZERO, index))
+            }
+        }
+    }
+
+    /// When connection `index` may start, if that is not to be sooner than in so long.
+    pub(crate) fn after(self, wait: Duration, index: u32) -> Time {
+        let earliest = sys::now() + wait;
+        match self {
+            Starts::Now => earliest,
+            Starts::ByLuck(seed) => start_after(earliest, seed, index),
+            Starts::ByLuckOf(seed, index) => start_after(earliest, seed, index),
         }
     }
 }

@@ -27,7 +27,7 @@ use super::scratch::Scratch;
 use super::shortcuts::Shortcuts;
 use super::surroundings::SINCE_VALID;
 use super::trial::try_handshake;
-use super::{Ending, Grants, LabError, PageError, boot, model, programs};
+use super::{Ending, Grants, LabError, PageError, boot, crowd, model, programs};
 use crate::kernel::Kernel;
 use crate::results::{Environment, KERNEL_SOURCE};
 use crate::study::{
@@ -178,7 +178,10 @@ impl VirtualEngine {
             (None, true) => Bytes(SERVER_MEMORY.0 + COPIES * cell.data.0),
             (None, false) => Bytes(0),
         };
-        self.memory.max(least)
+        /// Of both ends, with what is under way.
+        const CONNECTION: u64 = 256 << 10;
+        let together = Bytes(u64::from(cell.crowd.at_once) * CONNECTION);
+        self.memory.max(least).max(together)
     }
 
     /// What the largest guest of a study may use.
@@ -363,7 +366,9 @@ impl Engine for VirtualEngine {
             return BOOT;
         };
         let connection = CONNECTION + handshake.cpu.mul_f64(1.5) + PACKET * handshake.packets;
-        BOOT + connection * job.connections.len() as u32
+        let connections = job.connections.len() as u32;
+        let beside = crowd::packets(job.cell).saturating_mul(connections / job.cell.crowd.at_once);
+        BOOT + connection * connections + PACKET * beside
     }
 
     fn measure(&self, job: &Job<'_>, draft: &Path) -> Result<Ending, BlockError> {

@@ -3,15 +3,14 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use lastbyte_link::{format_duration, parse_duration};
+use lastbyte_link::format_duration;
 
 use super::spec::{
     Access, Caption, Choice, Column, CommandLine, Lists, Measures, Place, Reading, Scope, Spec,
-    Value, read,
+    Value, read, read_time,
 };
 use crate::TransportName;
 use crate::quic::Quic;
-use crate::value::ParameterError;
 
 /// Datagrams that QUIC may have (RFC 9000, 14), and that fit a jumbo frame.
 const SIZES: RangeInclusive<u32> = Quic::LEAST_DATAGRAM as u32..=Quic::MOST_DATAGRAM as u32;
@@ -23,26 +22,6 @@ const MOST_RTT: Duration = Duration::from_secs(10);
 /// quinn's timers have a granularity of a millisecond, and a `max_ack_delay` is less than 2^14 (RFC 9000, 18.2).
 const LEAST_ACK_DELAY: Duration = Duration::from_millis(1);
 const MOST_ACK_DELAY: Duration = Duration::from_secs(10);
-
-/// Reads a time of a parameter within its limits.
-fn read_time(
-    parameter: &'static str,
-    text: &str,
-    least: Duration,
-    most: Duration,
-) -> Result<Duration, ParameterError> {
-    let time = parse_duration(text)?;
-    if (least..=most).contains(&time) {
-        Ok(time)
-    } else {
-        Err(ParameterError::Range {
-            parameter,
-            text: text.to_owned(),
-            least: format_duration(least),
-            most: format_duration(most),
-        })
-    }
-}
 
 pub(super) static DATAGRAM: Spec = Spec {
     name: "quic_datagram",

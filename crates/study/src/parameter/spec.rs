@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use std::str::FromStr;
 use std::time::Duration;
 
-use lastbyte_link::{Bytes, Direction, Link, Loss, Rate, format_duration};
+use lastbyte_link::{Bytes, Direction, Link, Loss, Rate, format_duration, parse_duration};
 
 use crate::value::ParameterError;
 use crate::{Cell, StudyFolder, TransportName};
@@ -99,6 +99,26 @@ pub(crate) struct Access<T> {
 }
 
 pub(crate) type Set<T> = fn(&mut T, &str, &StudyFolder) -> Result<(), ParameterError>;
+
+/// Reads a time of a parameter within its limits.
+pub(crate) fn read_time(
+    parameter: &'static str,
+    text: &str,
+    least: Duration,
+    most: Duration,
+) -> Result<Duration, ParameterError> {
+    let time = parse_duration(text)?;
+    if (least..=most).contains(&time) {
+        Ok(time)
+    } else {
+        Err(ParameterError::Range {
+            parameter,
+            text: text.to_owned(),
+            least: format_duration(least),
+            most: format_duration(most),
+        })
+    }
+}
 
 /// What a parameter is.
 #[derive(Clone, Debug, PartialEq)]

@@ -102,5 +102,7 @@ fn a_mark_of_congestion_keeps_the_checksum_right() {
 
 #[test]
 fn a_ticket_is_a_packet_and_its_length() {
-    assert_eq!(of_ticket(ticket(u32::MAX - 1, 9216)), (u32::MAX - 1, 9216));
+    let parts = (59_999, u32::MAX - 1, 9216);
+    let (slot, packet, length) = parts;
+    assert_eq!(of_ticket(ticket(slot, packet, length)), parts);
 }

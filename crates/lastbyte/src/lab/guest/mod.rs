@@ -23,6 +23,7 @@ use lastbyte_link::{Direction, Link, Time};
 use lastbyte_pki::Store;
 use nix::mount::{MsFlags, mount};
 use nix::sys::reboot::{RebootMode, reboot};
+use nix::sys::resource::{Resource, setrlimit};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -329,6 +330,7 @@ fn measure(
     if arm.delivery.is_some() {
         mount_memory(DNS_MOUNT).map_err(|error| format!("can't mount {DNS_MOUNT}: {error}"))?;
     }
+    allow_sockets(cell.crowd.at_once).map_err(to_line)?;
     let costs = job.costs.unwrap_or_default();
     let set_up = job.shortcuts.set_up(&arm.arm, cell, experiment);
 
@@ -389,6 +391,7 @@ fn measure(
             beside: provenance.beside,
             computing: experiment.cpu.profile(arm.arm.server, cell.cpu_slowdown),
             buffers: cell.buffers(EngineName::Virtual),
+            concurrency: cell.crowd.at_once,
             ..report(&rows, job.costs)
         },
         environment,
@@ -399,6 +402,18 @@ fn measure(
         ..header
     };
     part_of(&header, &study, within, &rows).map_err(to_line)
+}
+
+/// Both ends of so many connections at once have a socket each.
+fn allow_sockets(at_once: u32) -> io::Result<()> {
+    /// What a process may open anyway, and what a guest opens besides sockets.
+    const USUAL: u64 = 1024;
+    const OTHERS: u64 = 100;
+    let needed = 2 * u64::from(at_once) + OTHERS;
+    if needed > USUAL {
+        setrlimit(Resource::RLIMIT_NOFILE, needed, needed)?;
+    }
+    Ok(())
 }
 
 /// One connection after the other, over the kernel's own link emulator.
@@ -487,6 +502,7 @@ fn over_emulator(
     let interrupt = AtomicBool::new(false);
     let rig = Rig::new(experiment, cell, arm, &interrupt)
         .in_virtual_time(cpu, job.shortcuts, Path::new(DNS_MOUNT))
+        .beside_crowds(&say_alive)
         .keeping(instructions.retention)
         .losing(instructions.losing);
     let block = rig.block(job.block, job.connections.clone(), Pace::ALONE)?;
@@ -594,10 +610,14 @@ impl Signs {
     fn advance(&mut self) {
         self.since += 1;
         if self.since == self.every {
-            say(ALIVE);
+            say_alive();
             self.since = 0;
         }
     }
+}
+
+fn say_alive() {
+    say(ALIVE);
 }
 
 fn say(what: &str) {

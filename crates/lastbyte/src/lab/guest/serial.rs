@@ -15,6 +15,7 @@ use super::network::Network;
 use super::tap::Tap;
 use crate::lab::LabError;
 use crate::lab::connection::EndedConnection;
+use crate::lab::crowd::{Crossing, groups};
 use crate::lab::delivery::PreparedDelivery;
 use crate::lab::dns;
 use crate::lab::endpoint::{self, Endpoints, Listener, Settings, Transport, Waking};
@@ -110,44 +111,59 @@ pub(super) fn run(
         drain = plan.drain;
         for _ in 0..warm_ups {
             starts::sleep(drain).map_err(LabError::Socket)?;
-            carry(&mut endpoints, 0, load.connections.start, &plan)?;
+            start(&mut endpoints, 0, load.connections.start, &plan)?;
+            end(&mut endpoints, 0)?;
         }
     }
     let mut finished = Vec::with_capacity(load.connections.len());
-    for (slot, index) in (0..).zip(load.connections.clone()) {
-        let plan = (load.plan)(index);
+    let at_once = load.cell.crowd.at_once;
+    for together in groups(&load.connections, at_once) {
+        let first = together.start;
+        let plan = (load.plan)(first);
         // What the last connection has left must not meet the luck of this one.
         starts::sleep(drain.max(plan.drain)).map_err(LabError::Socket)?;
         drain = plan.drain;
+        let slot = |index: u32| index - load.connections.start;
         if let Some(tap) = load.tap {
-            tap.begins(slot).map_err(LabError::Socket)?;
+            tap.begins(slot(first)).map_err(LabError::Socket)?;
         }
-        network.set(index, &plan.cell, plan.seed)?;
+        network.set(first, &plan.cell, plan.seed)?;
         if let Some(server) = &load.server {
-            server.computing.begins(index).map_err(LabError::Socket)?;
+            server.computing.begins(first).map_err(LabError::Socket)?;
         }
         let starts = Starts::ByLuck(plan.seed);
-        starts.wait(index).map_err(LabError::Socket)?;
-        finished.push(carry(&mut endpoints, slot, index, &plan)?);
-        progress();
+        let address = client_address(slot(first));
+        let crowd = &plan.cell.crowd;
+        let _crossing = Crossing::begin(crowd, network, address, starts, first, &super::say_alive)?;
+        start(&mut endpoints, slot(first), first, &plan)?;
+        for index in together.clone().skip(1) {
+            start(&mut endpoints, slot(index), index, &(load.plan)(index))?;
+        }
+        for index in together {
+            finished.push(end(&mut endpoints, slot(index))?);
+            progress();
+        }
     }
     endpoints.check_sockets()?;
     Ok(finished)
 }
 
-/// Carries one connection to its end.
-fn carry<'a>(
+fn start<'a>(
     endpoints: &mut Endpoints<'a>,
     slot: u32,
     index: u32,
     plan: &Plan<'a>,
-) -> Result<EndedConnection, LabError> {
+) -> Result<(), LabError> {
     let plan = endpoint::Plan {
         stack: plan.stack,
         exchange: plan.exchange.of_connection(index),
         transport: plan.transport,
     };
-    endpoints.start(slot, index, plan)?;
+    endpoints.start(slot, index, plan)
+}
+
+/// Carries a connection that has started to its end.
+fn end(endpoints: &mut Endpoints<'_>, slot: u32) -> Result<EndedConnection, LabError> {
     loop {
         if let Some(ended) = endpoints.take(slot) {
             return Ok(ended);

@@ -59,9 +59,9 @@ impl Tap {
         }))
     }
 
-    /// Says that the connection in this slot is about to begin.
+    /// Says that the connection in this slot is about to begin, and whoever begins with it.
     pub(super) fn begins(&self, slot: u32) -> io::Result<()> {
-        if slot == self.connections {
+        if slot >= self.connections {
             self.stop()
         } else {
             Ok(())

@@ -10,6 +10,7 @@ use lastbyte_link::{Time, fraction, mix};
 use lastbyte_tls::Stack;
 
 use crate::lab::connection::EndedConnection;
+use crate::lab::crowd::{Crossing, groups};
 use crate::lab::delivery::PreparedDelivery;
 use crate::lab::dns::Resolver;
 use crate::lab::endpoint::{Endpoints, Listener, Plan, Settings, Transport, Waking};
@@ -17,9 +18,9 @@ use crate::lab::exchange::Exchange;
 use crate::lab::shared::Shared;
 use crate::lab::shortcuts::Shortcuts;
 use crate::lab::starts::Starts;
-use crate::lab::surroundings::Surroundings;
+use crate::lab::surroundings::{Surroundings, client_address};
 use crate::lab::{LabError, sys};
-use crate::study::{Congestion, Preset};
+use crate::study::{Congestion, Crowd, Preset};
 
 /// What the endpoints do in one block.
 pub(super) struct Load<'a> {
@@ -43,6 +44,10 @@ pub(super) struct Load<'a> {
     pub(super) shortcuts: Shortcuts,
     /// For the gaps between connections only.
     pub(super) seed: u64,
+    /// What else is on their links, in virtual time.
+    pub(super) crowd: &'a Crowd,
+    /// Hears that those go on.
+    pub(super) crossing: &'a (dyn Fn() + Sync),
 }
 
 /// How the endpoints fared in a block.
@@ -90,7 +95,11 @@ pub(super) fn run(
         endpoints.bring(slot, load.first_index + slot, &load.transport);
     }
     let before = sys::thread_cpu_time();
-    carry(&mut endpoints, load, shared, interrupt, ended)?;
+    if load.crowd.is_alone() {
+        carry(&mut endpoints, load, shared, interrupt, ended)?;
+    } else {
+        carry_crowds(&mut endpoints, load, surroundings, shared, ended)?;
+    }
     endpoints.check_sockets()?;
     Ok(EndpointReport {
         finished: (0..load.connections)
@@ -152,6 +161,45 @@ fn carry<'a>(
             };
             starts.push(Reverse(sys::now() + gap));
             ended();
+        }
+    }
+    Ok(())
+}
+
+/// Has those that begin together follow each other, each with what else is on its link.
+fn carry_crowds<'a>(
+    endpoints: &mut Endpoints<'a>,
+    load: &Load<'a>,
+    surroundings: &Surroundings,
+    shared: &Shared,
+    ended: &dyn Fn(),
+) -> Result<(), LabError> {
+    for together in groups(&(0..load.connections), load.crowd.at_once) {
+        let first = together.start;
+        let _crossing = Crossing::begin(
+            load.crowd,
+            surroundings,
+            client_address(first),
+            load.starts,
+            load.first_index + first,
+            load.crossing,
+        )?;
+        let end = together.end;
+        for slot in together {
+            let plan = Plan {
+                stack: load.stack,
+                exchange: load.exchange.of_connection(load.first_index + slot),
+                transport: load.transport,
+            };
+            endpoints.start(slot, load.first_index + slot, plan)?;
+        }
+        while endpoints.ended() < end {
+            if shared.is_stopped() {
+                return Err(LabError::Crashed("the emulator"));
+            }
+            let before = endpoints.ended();
+            endpoints.step(None)?;
+            (before..endpoints.ended()).for_each(|_| ended());
         }
     }
     Ok(())

@@ -45,6 +45,8 @@ pub(in crate::lab) struct Rig<'a> {
     interrupt: &'a AtomicBool,
     /// Hears of each connection of a block that has ended.
     ended: &'a (dyn Fn() + Sync),
+    /// Hears that the transfers beside a connection go on.
+    crossing: &'a (dyn Fn() + Sync),
     time: InTime,
     cpu: CpuCosts,
     /// What is kept of blocks besides rows.
@@ -114,6 +116,7 @@ impl<'a> Rig<'a> {
             arm,
             interrupt,
             ended: &|| (),
+            crossing: &|| (),
             time: InTime::Real,
             cpu: CpuCosts::default(),
             retention: Retention::default(),
@@ -126,6 +129,11 @@ impl<'a> Rig<'a> {
     /// The same rig, which tells of each connection that has ended.
     pub(super) fn telling(self, ended: &'a (dyn Fn() + Sync)) -> Self {
         Self { ended, ..self }
+    }
+
+    /// The same rig, which tells that what is beside a connection goes on.
+    pub(in crate::lab) fn beside_crowds(self, crossing: &'a (dyn Fn() + Sync)) -> Self {
+        Self { crossing, ..self }
     }
 
     /// The same rig, which keeps this of a block.
@@ -243,7 +251,10 @@ impl<'a> Rig<'a> {
     }
 
     /// One connection after the other, of which there are none yet.
-    fn load(&self, cell: &Cell, block: u32) -> Load<'a> {
+    fn load<'b>(&self, cell: &'b Cell, block: u32) -> Load<'b>
+    where
+        'a: 'b,
+    {
         let (wakes, shortcuts) = match self.time {
             InTime::Real => (WakePolicy::Arrival, Shortcuts::Taken),
             InTime::Virtual(shortcuts) => (shortcuts.wakes(&self.arm.arm, cell), shortcuts),
@@ -263,6 +274,8 @@ impl<'a> Rig<'a> {
             starts: Starts::Now,
             shortcuts,
             seed: self.experiment.seed.0 ^ u64::from(block),
+            crowd: &cell.crowd,
+            crossing: self.crossing,
         }
     }
 
@@ -290,6 +303,7 @@ impl<'a> Rig<'a> {
             &shared,
             tap,
         )
+        .together(cell.crowd.at_once)
         .losing(losing);
         thread::scope(|scope| {
             for thread in 0..2 {
