@@ -26,7 +26,7 @@ use lastbyte_results::{
     ArmSummary, CellSummary, Estimate, Interval, Metric, Percent, Percentile, Role, Shares,
     Summary, Validity,
 };
-use lastbyte_study::{Experiment, Parameter, TransportName};
+use lastbyte_study::{Arm, Experiment, Parameter, TransportName};
 
 /// One sentence for each arm that is compared, or for an arm alone. It calls nothing a difference
 /// whose interval holds zero, or that does not stand out among all that is asked, and is silent about
@@ -1077,8 +1077,13 @@ fn dominant(difference: &Difference<'_>, experiment: &Experiment) -> Option<&'st
         arms.find(|arm| arm.name == side.sample.label)
     };
     let (one, other) = (arm(&difference.before)?, arm(&difference.after)?);
-    let before = difference.before.sample.engine.beside.of(one.resumption)?;
-    let after = difference.after.sample.engine.beside.of(other.resumption)?;
+    let cell = &difference.cell.cell;
+    let costs = |side: &Side<'_>, arm: &Arm| {
+        let costs = side.sample.engine.beside.of(arm.resumption)?;
+        Some(costs.compute(cell, arm.record_size))
+    };
+    let before = costs(&difference.before, one)?;
+    let after = costs(&difference.after, other)?;
     let signature = if one.group == other.group && one.resumption == other.resumption {
         "the server's signature"
     } else {

@@ -129,6 +129,26 @@ impl CpuCosts {
         }
     }
 
+    /// The same where all takes so many times as long.
+    #[must_use]
+    pub fn slowed(self, times: u32) -> CpuCosts {
+        let slowed = |time: Duration| time.saturating_mul(times);
+        let record = |cost: RecordCost| RecordCost {
+            record: slowed(cost.record),
+            byte: Picoseconds(cost.byte.0.saturating_mul(times.into())),
+        };
+        CpuCosts {
+            server_setup: slowed(self.server_setup),
+            client_hello: slowed(self.client_hello),
+            server_flight: slowed(self.server_flight),
+            client_finish: slowed(self.client_finish),
+            server_finish: slowed(self.server_finish),
+            encrypt: record(self.encrypt),
+            decrypt: record(self.decrypt),
+            flights: self.flights,
+        }
+    }
+
     /// Before a response of `data` bytes begins to be written. It is encrypted as a whole, but for
     /// what is over 1 MiB.
     pub fn response(&self, data: u64, records: Records) -> Duration {
@@ -150,10 +170,11 @@ impl CpuCosts {
             0 => Duration::ZERO,
             _ => cost.of(REQUEST.len()),
         };
+        let client = self.slowed(cell.client_cpu.times());
         Compute {
-            client_hello: self.client_hello,
+            client_hello: client.client_hello,
             server_flight: self.server_flight,
-            client_finish: self.client_finish + request(self.encrypt),
+            client_finish: client.client_finish + request(client.encrypt),
             response: self.server_finish + request(self.decrypt) + self.response(data, records),
         }
     }

@@ -1,9 +1,12 @@
 //! What other people's programs compute in virtual time: named profiles, so that rows are the same on every machine.
 
+use std::fmt;
+use std::str::FromStr;
 use std::time::Duration;
 
 use lastbyte_link::named;
 use serde::{Deserialize, Serialize};
+use thiserror::Error;
 
 use super::{CpuTime, Server};
 
@@ -107,6 +110,70 @@ const CLOCK: Duration = Duration::from_nanos(25);
 /// (`cpuSlowdownMultiplier` of its mobile throttling).
 const PHONE: u32 = 4;
 
+/// How many times longer a client computes than the machine that measured what computing takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ClientCpu(u32);
+
+impl ClientCpu {
+    /// As long.
+    pub const THIS: ClientCpu = ClientCpu(1);
+    /// The most times.
+    pub const MOST: u32 = 1000;
+    /// Those that have names.
+    ///
+    /// `phone` is what pages are loaded on (Lighthouse's factor). `iot` is a Cortex-M4 of 120 MHz: three verifications
+    /// with ML-DSA-65 and both halves of ML-KEM-768 take it 8.6 million cycles (pqm4, June 2026: 2,415,944 each, 642,096 and
+    /// 707,827), 72 ms, and all of a client's handshake with one intermediate takes OpenSSL 1.4 ms (docs/benchmarks/stacks.md).
+    const NAMED: [(&str, ClientCpu); 3] = [
+        ("this", ClientCpu::THIS),
+        ("phone", ClientCpu(PHONE)),
+        ("iot", ClientCpu(50)),
+    ];
+
+    /// The factor.
+    #[must_use]
+    pub fn times(self) -> u32 {
+        self.0
+    }
+}
+
+impl Default for ClientCpu {
+    fn default() -> ClientCpu {
+        ClientCpu::THIS
+    }
+}
+
+impl fmt::Display for ClientCpu {
+    /// Its name, or `8x`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut named = ClientCpu::NAMED.iter();
+        match named.find(|(_, cpu)| cpu == self) {
+            Some((name, _)) => f.pad(name),
+            None => f.pad(&format!("{}x", self.0)),
+        }
+    }
+}
+
+/// A text is no [`ClientCpu`].
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("no client's CPU {0:?}: write this, phone, iot, or how many times longer it takes, such as 8x (1x to {most}x)", most = ClientCpu::MOST)]
+pub struct UnknownClientCpu(String);
+
+impl FromStr for ClientCpu {
+    type Err = UnknownClientCpu;
+
+    fn from_str(text: &str) -> Result<ClientCpu, UnknownClientCpu> {
+        let mut named = ClientCpu::NAMED.iter();
+        if let Some((_, cpu)) = named.find(|(name, _)| *name == text) {
+            return Ok(*cpu);
+        }
+        let times = text.strip_suffix('x').and_then(|times| times.parse().ok());
+        let times = times.filter(|times| (1..=ClientCpu::MOST).contains(times));
+        let unknown = || UnknownClientCpu(text.to_owned());
+        times.map(ClientCpu).ok_or_else(unknown)
+    }
+}
+
 const fn micros(micros: u64) -> Duration {
     Duration::from_micros(micros)
 }
@@ -162,6 +229,26 @@ mod tests {
         let usual = CpuTime::Laptop.profile(Server::Node, 1).unwrap();
         assert_eq!(usual.server, phone.server);
         assert_eq!(usual.browser.slowed(4), phone.browser);
+    }
+
+    #[test]
+    fn a_clients_cpu_is_a_name_or_a_factor() {
+        for (text, times, written) in [
+            ("this", 1, "this"),
+            ("1x", 1, "this"),
+            ("phone", 4, "phone"),
+            ("4x", 4, "phone"),
+            ("iot", 50, "iot"),
+            ("8x", 8, "8x"),
+            ("1000x", 1000, "1000x"),
+        ] {
+            let cpu: ClientCpu = text.parse().unwrap();
+            assert_eq!((cpu.times(), cpu.to_string().as_str()), (times, written));
+        }
+        for text in ["", "8", "0x", "1001x", "x", "-1x", "fast", "99999999999x"] {
+            let problem = text.parse::<ClientCpu>().unwrap_err().to_string();
+            assert!(problem.contains("write this, phone, iot"), "{problem}");
+        }
     }
 
     #[test]

@@ -45,7 +45,7 @@ pub use blocks::{BlockId, Size};
 pub use cell::{CellError, Work, common, distinctions};
 pub use chain_profile::{ChainProfile, ProfiledKey};
 pub use client::Client;
-pub use computing::{Costs, Device, Profile};
+pub use computing::{ClientCpu, Costs, Device, Profile, UnknownClientCpu};
 pub use connections::{Connections, ConnectionsError, Precision, PrecisionError, Until};
 pub use crowd::{CrossFlow, CrossTraffic, CrossWay, Crowd};
 pub use delivery::{
@@ -243,6 +243,8 @@ pub struct Cell {
     pub cache: Cache,
     /// How many times longer the page's tasks take to compute than here.
     pub cpu_slowdown: u32,
+    /// What clients of transfers compute on.
+    pub client_cpu: ClientCpu,
     /// What connections draw, in place of what the cell has of that.
     pub population: Option<Arc<Population>>,
 }
@@ -269,6 +271,7 @@ impl Cell {
             origins: 1,
             cache: Cache::default(),
             cpu_slowdown: 1,
+            client_cpu: ClientCpu::THIS,
             population: None,
         }
     }

@@ -25,7 +25,7 @@ use super::value::ParameterError;
 use super::{Cell, StudyFolder, TransportName};
 
 /// All parameters: in this order they are set and reported, and in grids the last changes fastest.
-const ALL: [Parameter; 38] = [
+const ALL: [Parameter; 39] = [
     Parameter::LINK,
     Parameter(&link::RTT),
     Parameter::RATE,
@@ -60,6 +60,7 @@ const ALL: [Parameter; 38] = [
     Parameter(&page::ORIGINS),
     Parameter(&page::CACHE),
     Parameter(&page::CPU_SLOWDOWN),
+    Parameter(&load::CLIENT_CPU),
     Parameter(&load::REQUESTS),
     Parameter(&load::THINK),
     Parameter::UPLOAD,

@@ -120,6 +120,9 @@ pub enum ParameterError {
     /// Hosts can't be set so.
     #[error(transparent)]
     Hosts(#[from] HostsError),
+    /// It is no factor of computing.
+    #[error(transparent)]
+    ClientCpu(#[from] super::UnknownClientCpu),
     /// Nothing else is on a link so.
     #[error(transparent)]
     Crowd(#[from] CrowdError),

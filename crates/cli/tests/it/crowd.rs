@@ -212,6 +212,36 @@ fn a_sample_of_several_blocks_has_whole_groups() {
     }
 }
 
+/// What computing takes is added to the network's times, or within them: a slower client's too.
+#[test]
+fn a_slower_client_is_the_same_in_sums_and_in_the_clock() {
+    let options = [
+        "--baseline",
+        ARM,
+        "--rtt",
+        "20ms",
+        "--data",
+        "1KiB",
+        "--connections",
+        "2",
+        "--client-cpu",
+        "100x",
+    ];
+    let handshake = |cpu: &str| {
+        let ended = run(compare(&options).args(["--cpu", cpu, "--format", "json"]));
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        let document: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
+        let cell = &document["cells"][0];
+        assert_eq!(cell["client_cpu"], "100x");
+        cell["arms"][0]["handshake_ms"]["p50"].as_f64().unwrap()
+    };
+    let (beside, calibrated) = (handshake("beside"), handshake("calibrated"));
+    // A client's tenth of a millisecond at least, and two calibrations apart by no more than this.
+    assert!(beside > 50.0, "{beside}");
+    let apart = (beside - calibrated).abs() / (beside - 40.0);
+    assert!(apart < 0.5, "{beside} {calibrated}");
+}
+
 #[test]
 fn what_a_crowd_does_not_go_with_is_refused_in_a_line() {
     let quic = "x25519/ecdsa-p256/transport=quic";

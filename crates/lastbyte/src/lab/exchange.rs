@@ -48,8 +48,10 @@ pub(crate) struct Exchange {
     receive_buffer: ReceiveBuffer,
     /// Whose server answers: our own sends payload alone, and others a head of HTTP before it.
     pub(crate) server: study::Server,
-    /// What computing takes in a clock in which it takes no time of its own.
+    /// What the server's computing takes in a clock in which it takes no time of its own.
     pub(crate) cpu: CpuCosts,
+    /// What the client's takes.
+    pub(crate) client_cpu: CpuCosts,
 }
 
 impl Exchange {
@@ -73,6 +75,7 @@ impl Exchange {
             receive_buffer: cell.hosts.receive_buffer,
             server: arm.server,
             cpu,
+            client_cpu: cpu.slowed(cell.client_cpu.times()),
         }
     }
 

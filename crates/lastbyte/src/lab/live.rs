@@ -42,7 +42,7 @@ use crate::results::{
     Beside, EngineReport, Environment, PartHeader, Row, SampleKey, Validity, expected_duration,
     write_part,
 };
-use crate::study::{Cell, EngineName, Gso, Preset, Study, Work, check_servers};
+use crate::study::{Cell, ClientCpu, EngineName, Gso, Preset, Study, Work, check_servers};
 
 /// Connections of one block: enough to fill the concurrency that the engine
 /// chooses, few enough that arms alternate and a machine's drift meets all of them.
@@ -148,6 +148,12 @@ impl Engine for LiveEngine {
                     ));
                 }
                 let what = match (cell.gso, cell.preset) {
+                    _ if cell.client_cpu != ClientCpu::THIS => {
+                        format!(
+                            "client that computes on another CPU (client_cpu = \"{}\")",
+                            cell.client_cpu
+                        )
+                    }
                     _ if !cell.crowd.is_alone() => {
                         "room for others on a connection's link (cross_traffic, at_once)".to_owned()
                     }

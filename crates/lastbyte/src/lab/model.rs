@@ -32,7 +32,7 @@ use super::trial::try_handshake;
 use crate::results::{
     Beside, CpuCosts, EngineReport, Environment, PartHeader, Row, Validity, write_part,
 };
-use crate::study::{Buffers, CpuTime, EngineName, Study, TransportName};
+use crate::study::{Buffers, ClientCpu, CpuTime, EngineName, Study, TransportName};
 
 /// The engine of studies all of whose arms are QUIC's: it needs neither root nor a kernel.
 pub struct Model {
@@ -112,6 +112,14 @@ pub fn check(study: &Study) -> Result<(), String> {
     crowd::check(study)?;
     for measure in &study.measures {
         let experiment = &measure.experiment;
+        let mut cells = experiment.cells.iter();
+        let slower = cells.find(|cell| cell.client_cpu != ClientCpu::THIS);
+        if let Some(cell) = slower.filter(|_| experiment.cpu == CpuTime::None) {
+            return Err(format!(
+                "measure {:?}: with cpu = \"none\" computing takes no time, on a client_cpu of {} either: leave one of both out",
+                measure.id, cell.client_cpu
+            ));
+        }
         let mut arms = experiment.arms.iter();
         let Some(arm) = arms.find(|arm| arm.transport == TransportName::Quic) else {
             continue;

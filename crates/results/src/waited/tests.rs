@@ -58,6 +58,25 @@ fn each_step_adds_what_it_takes() {
     assert!(waited.engine.beside.is_empty());
 }
 
+/// A slower client has its own steps take longer, and none of the server's.
+#[test]
+fn a_slower_client_takes_longer_for_its_steps() {
+    let handshake = |cpu: &str| {
+        let mut cell = crate::fixtures::cell("0%", "50KiB");
+        cell.client_cpu = cpu.parse().unwrap();
+        let experiment = experiment(&[ARM], vec![cell], 20);
+        let network = beside(&samples(&experiment).remove(0), &experiment);
+        let waited = network.waited(&experiment);
+        let handshake = waited.rows[0].times.handshake.unwrap();
+        (handshake, waited.rows[0].times.ttfb.unwrap())
+    };
+    let (this, first) = handshake("this");
+    let (iot, first_of_iot) = handshake("iot");
+    let more = Duration::from_micros(49 * (100 + 40_000));
+    assert_eq!(iot - this, more);
+    assert_eq!(first_of_iot - first, more);
+}
+
 #[test]
 fn flights_take_their_turns() {
     let experiment = experiment(&[ARM], vec![crate::fixtures::cell("0%", "0B")], 40);

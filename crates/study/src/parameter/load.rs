@@ -12,6 +12,33 @@ const MOST_DATA: Bytes = Bytes(1 << 30);
 /// Requests on one connection, at most.
 const MOST_REQUESTS: u32 = 1000;
 
+pub(super) static CLIENT_CPU: Spec = Spec {
+    name: "client_cpu",
+    scope: Scope::Cell,
+    measures: Measures::Transfers,
+    transport: None,
+    title: "client's CPU",
+    caption: Caption::Unusual(|cell| match cell.client_cpu.times() {
+        1 => "client's CPU as here".to_owned(),
+        times => format!("client's CPU {times} times as slow"),
+    }),
+    reading: Reading::Text,
+    place: Place::Cell(Access {
+        get: |cell| Value::Text(cell.client_cpu.to_string()),
+        set: |cell, text, _| read(&mut cell.client_cpu, text),
+    }),
+    command_line: Some(CommandLine {
+        value_name: "CPU",
+        help: "What the client computes on: this machine's CPU, a phone (4 times as slow), a microcontroller (iot, 50 times), or a factor such as 8x",
+        choice: Choice::Usual("this"),
+        lists: Lists::Taken,
+    }),
+    column: Some(Column {
+        name: "client_cpu",
+        doc: "what the client's computing takes, where it is counted: `this`, as on the machine that measured it, `phone`, `iot`, or so many times as long",
+    }),
+};
+
 pub(super) static REQUESTS: Spec = Spec {
     name: "requests",
     scope: Scope::Connection,

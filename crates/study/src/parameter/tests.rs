@@ -40,6 +40,7 @@ fn unusual() -> Cell {
         ("origins", "2"),
         ("cache", "warm"),
         ("cpu_slowdown", "4"),
+        ("client_cpu", "iot"),
         ("requests", "2"),
         ("think", "5ms"),
         ("upload", "3KiB"),

@@ -209,7 +209,10 @@ impl Client {
             }
             self.early_upload += payload as u64;
         }
-        Ok(exchange.cpu.encrypt.of(REQUEST.len() + most as usize))
+        Ok(exchange
+            .client_cpu
+            .encrypt
+            .of(REQUEST.len() + most as usize))
     }
 
     fn shake_hands(
@@ -222,9 +225,9 @@ impl Client {
         let progress = self.channel.advance();
         let is_established = matches!(progress, Ok(Progress::Established));
         let cost = match (is_established, hello) {
-            (true, _) => exchange.cpu.client_finish + self.begin_request(exchange)?,
-            (false, Hello::Now { early_data }) => exchange.cpu.client_hello + early_data,
-            (false, Hello::Sent) => exchange.cpu.client_hello,
+            (true, _) => exchange.client_cpu.client_finish + self.begin_request(exchange)?,
+            (false, Hello::Now { early_data }) => exchange.client_cpu.client_hello + early_data,
+            (false, Hello::Sent) => exchange.client_cpu.client_hello,
         };
         let bytes = self.channel.take_output();
         if !bytes.is_empty() {
@@ -283,10 +286,10 @@ impl Client {
             && self.channel.tls().is_early_data_accepted();
         let sent = if has_gone { self.early_upload } else { 0 };
         self.state = State::Requesting { sent };
-        let mut cost = (exchange.cpu).response(exchange.upload - sent, exchange.records);
+        let mut cost = (exchange.client_cpu).response(exchange.upload - sent, exchange.records);
         if !has_gone {
             self.channel.write(REQUEST)?;
-            cost += exchange.cpu.encrypt.of(REQUEST.len());
+            cost += exchange.client_cpu.encrypt.of(REQUEST.len());
         }
         Ok(cost)
     }
@@ -343,7 +346,7 @@ impl Client {
             self.state = State::Receiving { remaining };
             // What comes between is decrypted while the rest is under way.
             if is_first || remaining == 0 {
-                turn.clock.spend(exchange.cpu.decrypt.of(count));
+                turn.clock.spend(exchange.client_cpu.decrypt.of(count));
             }
             if is_first {
                 notes.times.ttfb = notes.since_start(turn.clock);
