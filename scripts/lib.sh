@@ -213,7 +213,7 @@ make_peers() {
 need_quic_peers() {
     local sources=$root/scripts/quic-peers.d home digest started=$SECONDS
     home=$(cache)/tools/quic-peers
-    digest=$(cd "$sources" && find . -type f ! -path "*/target/*" -print0 | sort --zero-terminated | xargs --null sha256sum | sha256sum)
+    digest=$(digest_of "$sources" ! -path "./quiche/*")
     [[ $(cat "$home/sources" 2>/dev/null) != "$digest" ]] || return 0
     say "building quic-go, Caddy and s2n-quic in $home (needed by tests of QUIC, takes minutes)"
     need_rust
@@ -225,6 +225,29 @@ need_quic_peers() {
     say "built them in $((SECONDS - started)) s"
 }
 
+# need_quiche: likewise, in a folder of its own, as its BoringSSL takes longer to build than all others: where it is asked for.
+need_quiche() {
+    local sources=$root/scripts/quic-peers.d/quiche home digest started=$SECONDS
+    home=$(cache)/tools/quiche
+    digest=$(digest_of "$sources")
+    [[ $(cat "$home/sources" 2>/dev/null) != "$digest" ]] || return 0
+    say "building quiche in $home (takes minutes)"
+    need_rust
+    need_packages "to build quiche" cmake gcc g++ libc6-dev libclang-dev
+    rm -rf "$home"
+    mkdir -p "$home/bin"
+    make_rust_peer "$sources" "$home" || give_up "the program in $sources could not be built"
+    printf '%s\n' "$digest" >"$home/sources"
+    say "built it in $((SECONDS - started)) s"
+}
+
+# digest_of FOLDER [TEST...]: of the files in it that find finds by these, besides what cargo has made.
+digest_of() {
+    local folder=$1
+    shift
+    (cd "$folder" && find . -type f ! -path "*/target/*" "$@" -print0 | sort --zero-terminated | xargs --null sha256sum | sha256sum)
+}
+
 make_quic_peers() {
     local sources=$1 home=$2 program
     mkdir -p "$home/bin" || return
@@ -232,8 +255,14 @@ make_quic_peers() {
         (cd "$sources/$program" && GOCACHE=$LASTBYTE_PEERS/go-cache GOTOOLCHAIN=local GOFLAGS=-mod=readonly CGO_ENABLED=0 \
             "$LASTBYTE_PEERS/bin/go" build -trimpath -buildvcs=false -o "$home/bin/$program" . >&2) || return
     done
-    (cd "$sources/s2n-quic" && env --unset=CARGO_TARGET_DIR cargo build --quiet --release --locked --target-dir "$home/target" >&2) || return
-    cp "$home/target/release/lastbyte-s2n-quic" "$home/bin" && rm -rf "$home/target"
+    make_rust_peer "$sources/s2n-quic" "$home"
+}
+
+# make_rust_peer SOURCES HOME: a program that is called as the folder of its sources is.
+make_rust_peer() {
+    local sources=$1 home=$2
+    (cd "$sources" && env --unset=CARGO_TARGET_DIR cargo build --quiet --release --locked --target-dir "$home/target" >&2) || return
+    cp "$home/target/release/lastbyte-$(basename "$sources")" "$home/bin" && rm -rf "$home/target"
 }
 
 # need_npm NAME PACKAGE: npm's packages of that file, in a folder outside the repository, by the Node.js of the peers.
@@ -354,6 +383,8 @@ has_package() {
         gcc) command -v cc ;;
         g++) command -v c++ ;;
         libc6-dev) [[ -e /usr/include/stdio.h ]] ;;
+        # Debian has it with each version of LLVM, others where all libraries are.
+        libclang-dev) compgen -G "/usr/lib/llvm-*/lib/libclang.so" || compgen -G "/usr/lib*/libclang.so" ;;
         # The base system has a perl without the modules that OpenSSL's Configure uses.
         perl) perl -MFile::Compare -MFindBin -MIPC::Cmd -e 1 2>&1 ;;
         python3-venv) python3 -c 'import ensurepip, venv' 2>&1 ;;

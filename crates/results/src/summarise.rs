@@ -219,7 +219,7 @@ impl MeasuredCell<'_> {
             validity: sample.validity(self.experiment),
             connections: count(sample.rows.len()),
             failures: failures(&sample.rows),
-            wire: WireSummary::of(&sample.rows, cell),
+            wire: WireSummary::of(&sample.rows, arm, cell),
             linux_buffers_matter: (sample.rows.iter())
                 .find(|row| row.outcome == Outcome::Completed)
                 .is_some_and(|row| {
@@ -431,7 +431,7 @@ impl MetricSummary {
 }
 
 impl WireSummary {
-    fn of(rows: &[Row], cell: &Cell) -> Option<WireSummary> {
+    fn of(rows: &[Row], arm: &Arm, cell: &Cell) -> Option<WireSummary> {
         let completed = || rows.iter().filter(|row| row.outcome == Outcome::Completed);
         let first = completed().next()?;
         let sizes = COLUMNS.iter().filter_map(|column| {
@@ -445,6 +445,8 @@ impl WireSummary {
             sizes: sizes.collect(),
         };
         wire.server_flights = match first.exchange.transport.quic() {
+            // Arithmetic has the credit of RFC 9000.
+            Some(_) if arm.amplification.is_some() => None,
             Some(_) => ServerFlights::over_quic(first, cell),
             None => {
                 // A server that is not ours has none: nor is it known how it fills segments.

@@ -465,6 +465,23 @@ mod summarising {
         );
     }
 
+    /// It has the credit that RFC 9000 gives.
+    #[test]
+    fn of_another_credit_arithmetic_has_no_flights() {
+        const QUICHE: &str = "x25519/ecdsa-p256/transport=quic/server=quiche";
+        let arms = [QUICHE, &format!("{QUICHE}/amplification=5")];
+        let (experiment, mut samples) = results(&arms, vec![cell("0%", "0B")], 5);
+        for row in samples.iter_mut().flat_map(|sample| &mut sample.rows) {
+            row.exchange.transport = lastbyte_exchange::Transport::Quic(Default::default());
+        }
+        let summary = summary(&(experiment, samples));
+        let has_flights = summary.cells[0].arms.iter().map(|arm| {
+            let wire = arm.wire.as_ref().unwrap();
+            wire.server_flights.is_some()
+        });
+        assert_eq!(has_flights.collect::<Vec<_>>(), [true, false]);
+    }
+
     #[test]
     fn without_data_there_is_no_first_byte() {
         let summary = summary(&results(&[CLASSICAL], vec![cell("0%", "0B")], 5));

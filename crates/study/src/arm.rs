@@ -267,7 +267,13 @@ impl Arm {
         if !self.server.speaks(TransportName::Quic) {
             return refused(
                 "server",
-                "it is reached over TCP alone: write quic-go, s2n-quic or caddy, or leave it out",
+                "it is reached over TCP alone: write quic-go, s2n-quic, caddy or quiche, or leave it out",
+            );
+        }
+        if self.amplification.is_some() && !self.server.has_quic_knobs() {
+            return refused(
+                "amplification",
+                "of all servers, quiche alone can be set so: add server=quiche, or leave it out",
             );
         }
         if self.client.is_foreign() {
@@ -310,6 +316,7 @@ impl Arm {
         } else {
             let of_quic = [
                 (self.address_validation.is_some(), "address_validation"),
+                (self.amplification.is_some(), "amplification"),
                 (!self.server.speaks(TransportName::Tcp), "server"),
                 (self.client.is_foreign(), "client_program"),
             ];

@@ -4,7 +4,7 @@
 use lastbyte_link::{Loss, counted};
 use lastbyte_sizes::RootDelivery;
 
-use super::{Arm, ArmChain, Cell, Client, Parameter, TransportName};
+use super::{Arm, ArmChain, Cell, Client, Parameter, Quic, TransportName};
 
 /// What a server that writes its handshake in pieces needs more than one that writes it at once, in bytes at most: those that the
 /// last segments of nginx's writes are short of.
@@ -213,7 +213,12 @@ fn of_network(arm: &Arm, cells: &[Cell]) -> Vec<Assumption> {
         Assumption {
             subject: "window",
             value: match arm.transport {
-                _ if arm.is_of_programs_over_quic() && arm.server.is_foreign() => {
+                TransportName::Quic if arm.server.has_quic_knobs() => format!(
+                    "{} datagrams of {} bytes at first",
+                    of(Parameter::INITCWND),
+                    Quic::LEAST_DATAGRAM
+                ),
+                TransportName::Quic if arm.server.is_foreign() => {
                     format!("as {} has it", arm.server)
                 }
                 TransportName::Tcp => format!("{} segments at first", of(Parameter::INITCWND)),

@@ -191,9 +191,12 @@ impl CpuTime {
         let input = match server {
             Server::Lastbyte => return None,
             Server::Node => micros(750),
-            Server::Nginx | Server::Go | Server::Caddy | Server::QuicGo | Server::S2nQuic => {
-                micros(150)
-            }
+            Server::Nginx
+            | Server::Go
+            | Server::Caddy
+            | Server::QuicGo
+            | Server::S2nQuic
+            | Server::Quiche => micros(150),
         };
         let times = times * slowdown;
         Some(Profile {

@@ -140,6 +140,9 @@ pub struct Arm {
     pub transport: TransportName,
     /// How a server knows its client's address before the handshake shows it, over QUIC.
     pub address_validation: Option<AddressValidation>,
+    /// How many times what has come a server sends over QUIC before it knows its client's address, if that is not the
+    /// server's own.
+    pub amplification: Option<u8>,
 }
 
 impl Arm {
@@ -167,6 +170,7 @@ impl Arm {
             client: Client::default(),
             transport: TransportName::default(),
             address_validation: None,
+            amplification: None,
         }
     }
 }

@@ -27,6 +27,8 @@ pub enum Server {
     QuicGo,
     /// s2n-quic, on rustls and AWS-LC.
     S2nQuic,
+    /// quiche's HTTP/3, on BoringSSL.
+    Quiche,
 }
 
 named!(Server, "server", {
@@ -37,12 +39,20 @@ named!(Server, "server", {
     Caddy => "caddy",
     QuicGo => "quic-go",
     S2nQuic => "s2n-quic",
+    Quiche => "quiche",
 });
 
 impl Server {
     /// Whether it is a program that people run, which decides itself what it sends.
     pub fn is_foreign(self) -> bool {
         self != Server::Lastbyte
+    }
+
+    /// Whether a cell says its initial window, congestion control and initial RTT over QUIC, and an arm how much it sends to an
+    /// address that it does not know. Others have their own, and all have their own datagrams: quiche, of 1200 bytes until the
+    /// handshake is complete, whatever it is set to.
+    pub fn has_quic_knobs(self) -> bool {
+        self == Server::Quiche
     }
 
     /// Whether it can be reached over this transport here.
@@ -52,7 +62,9 @@ impl Server {
             (Server::Node | Server::Nginx | Server::Go, transport) => {
                 transport == TransportName::Tcp
             }
-            (Server::QuicGo | Server::S2nQuic, transport) => transport == TransportName::Quic,
+            (Server::QuicGo | Server::S2nQuic | Server::Quiche, transport) => {
+                transport == TransportName::Quic
+            }
         }
     }
 
@@ -64,7 +76,7 @@ impl Server {
                 transport == TransportName::Tcp
             }
             (Server::QuicGo, transport) => transport == TransportName::Quic,
-            (Server::Lastbyte | Server::S2nQuic, _) => false,
+            (Server::Lastbyte | Server::S2nQuic | Server::Quiche, _) => false,
         }
     }
 
@@ -72,7 +84,7 @@ impl Server {
     fn groups(self) -> &'static [Group] {
         match self {
             Server::Lastbyte | Server::Node | Server::Nginx => &Group::ALL,
-            Server::Go | Server::Caddy | Server::QuicGo | Server::S2nQuic => &[
+            Server::Go | Server::Caddy | Server::QuicGo | Server::S2nQuic | Server::Quiche => &[
                 Group::X25519MlKem768,
                 Group::X25519,
                 Group::Secp256r1,

@@ -172,7 +172,7 @@ fn each_datagram_of_a_programs_handshake_is_lost_once() {
 #[test]
 fn what_programs_can_not_do_is_refused() {
     let cases = [
-        ("/server=node", "", "quic-go, s2n-quic or caddy"),
+        ("/server=node", "", "quic-go, s2n-quic, caddy or quiche"),
         (
             "/server=quic-go/tickets=1",
             "",
@@ -210,17 +210,26 @@ fn what_programs_can_not_do_is_refused() {
         assert_eq!(ended.code, Some(2), "{ends}: {}", ended.stderr);
         assert!(ended.stderr.contains(expected), "{ends}: {}", ended.stderr);
     }
-    let mut command = Command::new(env!("CARGO_BIN_EXE_lastbyte"));
-    command
-        .args(["lose", "ml-dsa-44/transport=quic/server=s2n-quic"])
-        .env("LASTBYTE_S2N_QUIC", "/nowhere/s2n-quic");
-    let ended = run(&mut command);
-    assert_eq!(ended.code, Some(3), "{}", ended.stderr);
-    assert!(
-        ended.stderr.contains("scripts/quic-peers builds it"),
-        "{}",
-        ended.stderr
-    );
+    for (server, variable, expected) in [
+        (
+            "s2n-quic",
+            "LASTBYTE_S2N_QUIC",
+            "scripts/quic-peers builds it",
+        ),
+        (
+            "quiche",
+            "LASTBYTE_QUICHE",
+            "server=quiche needs lastbyte-quiche: `scripts/quic-peers --quiche` builds it",
+        ),
+    ] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_lastbyte"));
+        let arm = format!("ml-dsa-44/transport=quic/server={server}");
+        command.args(["lose", &arm]).env(variable, "/nowhere/peer");
+        let ended = run(&mut command);
+        assert_eq!(ended.code, Some(3), "{}", ended.stderr);
+        assert!(ended.stderr.contains(expected), "{}", ended.stderr);
+        assert_eq!(ended.stderr.lines().count(), 1, "{}", ended.stderr);
+    }
 }
 
 /// Caddy as people run it, which has HTTP/3 on the port of HTTPS and names it in Alt-Svc. Nobody of ours wrote its ends.

@@ -389,7 +389,7 @@ const OTHERS: &[Column] = &[
     ),
     text(
         "server",
-        "whose server it is: `lastbyte`, `node`, `nginx`, `go`, `caddy`, `quic-go` or `s2n-quic`",
+        "whose server it is: `lastbyte`, `node`, `nginx`, `go`, `caddy`, `quic-go`, `s2n-quic` or `quiche`",
         |c| c.batch.arm.server.name().into(),
     ),
     text("server_stack", "the TLS implementation of our own server", |c| {

@@ -76,13 +76,16 @@ impl From<ValueError> for Refused {
 /// The most tickets that a server sends.
 pub const MOST_TICKETS: u8 = 10;
 
+/// More than lets any chain leave at once.
+const MOST_AMPLIFICATION: u8 = 100;
+
 /// Payload of a record, at most.
 const MOST_RECORD: u16 = MAX_PLAINTEXT as u16;
 
 const STACKS: &str = "`openssl`, `rustls` or `s2n-tls`";
 
 /// All but those of deliveries, which have their own, in the order in which they are told.
-static ALL: [Spec; 25] = [
+static ALL: [Spec; 26] = [
     Spec {
         name: "intermediates",
         takes: "0 to 3",
@@ -443,7 +446,7 @@ static ALL: [Spec; 25] = [
     },
     Spec {
         name: "server",
-        takes: "`lastbyte`; over TCP `node`, `nginx`, `go` or `caddy`; over QUIC `quic-go`, `s2n-quic` or `caddy`",
+        takes: "`lastbyte`; over TCP `node`, `nginx`, `go` or `caddy`; over QUIC `quic-go`, `s2n-quic`, `caddy` or `quiche`",
         usual: "lastbyte",
         doc: "whose server answers",
         place: Place::Arm(Access {
@@ -490,6 +493,19 @@ static ALL: [Spec; 25] = [
             set: |arm, text| {
                 let one = one_of(text, AddressValidation::ALL.map(AddressValidation::name))?;
                 arm.address_validation = Some(one);
+                Ok(())
+            },
+        }),
+    },
+    Spec {
+        name: "amplification",
+        takes: "1 to 100",
+        usual: "",
+        doc: "how many times what has come a server sends over QUIC before it knows its client's address, with `server=quiche`; without it, three times",
+        place: Place::Arm(Access {
+            get: |arm| arm.amplification.map(|factor| factor.to_string()),
+            set: |arm, text| {
+                arm.amplification = Some(whole(text, 1, MOST_AMPLIFICATION)?);
                 Ok(())
             },
         }),

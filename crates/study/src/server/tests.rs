@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::*;
+use crate::assumptions;
 
 /// A study with these arms, and these lines of the measure.
 fn study_of(arms: &[&str], measure: &str) -> Result<Study, String> {
@@ -216,5 +217,62 @@ fn programs_over_quic_shake_hands_and_no_more() {
     ] {
         let problem = study_of(&[arm], measure).unwrap_err();
         assert!(problem.contains(expected), "{arm}, {measure}: {problem}");
+    }
+}
+
+/// quiche alone can be set: its window by the cell, what it sends to an unknown address by the arm.
+#[test]
+fn quiche_has_knobs_and_no_other_server_has() {
+    const QUICHE: &str = "X25519MLKEM768/ml-dsa-65/transport=quic/server=quiche";
+    const S2N: &str = "X25519MLKEM768/ml-dsa-65/transport=quic/server=s2n-quic";
+    let amplified = format!("{QUICHE}/amplification=30");
+    let measure = "data = \"0B\"\nemulation = \"link\"\ninitcwnd = 32\nquic_datagram = 1300";
+    let study = study_of(&[QUICHE, &amplified, S2N], measure).unwrap();
+    let again = Study::parse(&study.to_toml(), Path::new("s.toml")).unwrap();
+    assert_eq!(again.measures, study.measures);
+    let experiment = &study.measures[0].experiment;
+    let of_each = experiment.arms.iter().map(|arm| {
+        let mut assumed = assumptions(arm, &experiment.cells).into_iter();
+        let window = assumed.find(|one| one.subject == "window");
+        (arm.amplification, window.unwrap().value)
+    });
+    // Its datagrams are its own.
+    let window = || "32 datagrams of 1200 bytes at first".to_owned();
+    assert_eq!(
+        of_each.collect::<Vec<_>>(),
+        [
+            (None, window()),
+            (Some(30), window()),
+            (None, "as s2n-quic has it".to_owned()),
+        ]
+    );
+    for (arm, expected) in [
+        (
+            format!("{S2N}/amplification=30"),
+            "of all servers, quiche alone can be set so: add server=quiche, or leave it out",
+        ),
+        (
+            "x25519/ecdsa-p256/transport=quic/amplification=30".to_owned(),
+            "of all servers, quiche alone can be set so",
+        ),
+        (
+            "x25519/ecdsa-p256/amplification=30".to_owned(),
+            "amplification= is of QUIC: add transport=quic, or leave it out",
+        ),
+        (
+            "x25519/ecdsa-p256/server=quiche".to_owned(),
+            "server= is of QUIC",
+        ),
+        (
+            format!("{QUICHE}/amplification=0"),
+            "amplification=\"0\" is not possible: use 1 to 100",
+        ),
+        (
+            "SecP256r1MLKEM768/ml-dsa-65/transport=quic/server=quiche".to_owned(),
+            "server=quiche has no SecP256r1MLKEM768",
+        ),
+    ] {
+        let problem = study_of(&[&arm], measure).unwrap_err();
+        assert!(problem.contains(expected), "{arm}: {problem}");
     }
 }

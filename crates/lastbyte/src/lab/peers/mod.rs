@@ -73,7 +73,7 @@ impl PeersBlock<'_> {
         starts: Starts,
         ended: &mut (dyn FnMut() + Send),
     ) -> Result<Option<Measured>, LabError> {
-        let files = Files::write(self.arm, self.folder)?;
+        let files = Files::write(self.arm, self.cell, self.folder)?;
         let surroundings = Surroundings::new(self.cell, Sockets::OfPrograms)?;
         let count = self.connections.len() as u32;
         let shared = Shared::new(count);

@@ -16,7 +16,7 @@ use crate::lab::process::{Priority, Process};
 use crate::lab::programs::PageError;
 use crate::lab::socket::SERVER_PORT;
 use crate::lab::surroundings::SERVER;
-use crate::study::{Client, Server};
+use crate::study::{Arm, Cell, Client, Server};
 
 const CURL: &str = include_str!("curl.py");
 /// Of a browser that loads one page, and ends.
@@ -48,11 +48,36 @@ struct Described<'a> {
     name: &'a str,
     root: &'a Path,
     seconds: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    knobs: Option<Knobs>,
+}
+
+/// What is said to a server besides, if it can be.
+#[derive(Serialize)]
+struct Knobs {
+    /// The initial congestion window, in datagrams.
+    window: u32,
+    congestion: &'static str,
+    initial_rtt_ns: u64,
+    /// How many times what has come it may send before it knows its client's address; none as it has it.
+    amplification: Option<u8>,
+}
+
+impl Knobs {
+    fn of(arm: &Arm, cell: &Cell) -> Option<Knobs> {
+        arm.server.has_quic_knobs().then(|| Knobs {
+            window: cell.initcwnd,
+            congestion: cell.congestion.name(),
+            initial_rtt_ns: u64::try_from(cell.quic.initial_rtt.as_nanos()).unwrap_or(u64::MAX),
+            amplification: arm.amplification,
+        })
+    }
 }
 
 /// The files of a block's programs.
 pub(super) struct Files<'a> {
     arm: &'a PreparedArm,
+    cell: &'a Cell,
     folder: &'a Path,
     chain: PathBuf,
     key: PathBuf,
@@ -62,9 +87,14 @@ pub(super) struct Files<'a> {
 
 impl<'a> Files<'a> {
     /// Writes the arm's chain into a folder of the block's own.
-    pub(super) fn write(arm: &'a PreparedArm, folder: &'a Path) -> Result<Files<'a>, PageError> {
+    pub(super) fn write(
+        arm: &'a PreparedArm,
+        cell: &'a Cell,
+        folder: &'a Path,
+    ) -> Result<Files<'a>, PageError> {
         let files = Files {
             arm,
+            cell,
             folder,
             chain: folder.join("chain.pem"),
             key: folder.join("key.pem"),
@@ -108,6 +138,7 @@ impl<'a> Files<'a> {
             name: self.arm.chain.server_name(),
             root: &self.root,
             seconds: timeout.as_secs().max(1),
+            knobs: Knobs::of(&self.arm.arm, self.cell),
         }
     }
 
@@ -224,5 +255,39 @@ impl<'a> Files<'a> {
                 ] } },
             },
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use crate::study::Congestion;
+
+    #[test]
+    fn quiche_is_set_by_its_cell_and_its_arm() {
+        const QUIC: &str = "X25519MLKEM768/ml-dsa-65/transport=quic/server=";
+        let said = |cell: &Cell, server: &str| {
+            let arm: Arm = format!("{QUIC}{server}").parse().unwrap();
+            Knobs::of(&arm, cell).map(|knobs| serde_json::to_value(knobs).unwrap())
+        };
+        let usual = Cell::default();
+        // As quiche has it by itself, in its terms.
+        let own = json!({
+            "window": 10, "congestion": "cubic", "initial_rtt_ns": 333_000_000, "amplification": null,
+        });
+        assert_eq!(said(&usual, "quiche"), Some(own));
+        let mut cell = Cell {
+            initcwnd: 32,
+            congestion: Congestion::Reno,
+            ..usual
+        };
+        cell.quic.initial_rtt = Duration::from_millis(50);
+        let other = json!({
+            "window": 32, "congestion": "reno", "initial_rtt_ns": 50_000_000, "amplification": 30,
+        });
+        assert_eq!(said(&cell, "quiche/amplification=30"), Some(other));
+        assert_eq!(said(&cell, "s2n-quic"), None);
     }
 }

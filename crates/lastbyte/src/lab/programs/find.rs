@@ -183,7 +183,9 @@ fn server(server: Server, needs: Needs, cache: &Path) -> Result<(PathBuf, String
         })
     };
     match server {
-        Server::Lastbyte | Server::QuicGo | Server::S2nQuic => Err(PageError::OURS),
+        Server::Lastbyte | Server::QuicGo | Server::S2nQuic | Server::Quiche => {
+            Err(PageError::OURS)
+        }
         Server::Node => {
             let cached = cache.join("tools/peers/bin/node");
             let node = chosen("LASTBYTE_NODE", Some(cached), "node").ok_or(PageError::NotInstalled {

@@ -25,6 +25,20 @@ pub(super) fn server(
             let version = first_line(Command::new(&program).arg("version")).unwrap_or_default();
             Ok((program, version))
         }
+        Server::Quiche => {
+            let program = chosen(
+                "LASTBYTE_QUICHE",
+                Some(cache.join("tools/quiche/bin/lastbyte-quiche")),
+                "lastbyte-quiche",
+            );
+            let program = program.ok_or(PageError::NotInstalled {
+                by: "server=quiche",
+                program: "lastbyte-quiche",
+                hint: "`scripts/quic-peers --quiche` builds it",
+            })?;
+            let version = first_line(Command::new(&program).arg("version")).unwrap_or_default();
+            Ok((program, version))
+        }
         Server::Caddy => {
             let caddy = built("LASTBYTE_CADDY", "server=caddy", "caddy", cache)?;
             let version = first_line(Command::new(&caddy).arg("version")).unwrap_or_default();

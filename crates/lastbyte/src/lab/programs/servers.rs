@@ -118,7 +118,7 @@ impl Serving<'_> {
                     .arg("site")
                     .arg(write("server.json", to_json(&described)?)?);
             }
-            Server::Lastbyte | Server::S2nQuic => return Err(PageError::OURS),
+            Server::Lastbyte | Server::S2nQuic | Server::Quiche => return Err(PageError::OURS),
             Server::Caddy => {
                 let configuration = to_json(&caddy(&described, transport, site, folder))?;
                 command
@@ -218,7 +218,7 @@ pub(in crate::lab) fn framing(server: Server) -> Framing {
             ..ours
         },
         // Over HTTP/3 bodies are as long as Caddy's over HTTP/2, whatever frames there take.
-        Server::Caddy | Server::QuicGo | Server::S2nQuic => ours,
+        Server::Caddy | Server::QuicGo | Server::S2nQuic | Server::Quiche => ours,
     })
 }
 
