@@ -1,8 +1,8 @@
 """The tables of docs/quic-stacks.md, of what `scripts/quic-stacks` has measured:
 
-    table.py FOLDER [PAGE]
+    table.py FOLDER SERVERS [PAGE]
 
-They are printed, or put into PAGE, between two comments.
+SERVERS has commas between them. The tables are printed, or put into PAGE, between two comments.
 """
 
 import json
@@ -12,7 +12,6 @@ import sys
 
 BEGIN = "<!-- scripts/quic-stacks --write: what follows is measured -->\n"
 END = "<!-- the end of what is measured -->\n"
-SERVERS = ["lastbyte", "quic-go", "s2n-quic", "caddy"]
 CLIENTS = ["lastbyte", "curl", "quic-go", "chromium"]
 CHAINS = {"ecdsa-p256": "ECDSA P-256", "ml-dsa-44": "ML-DSA-44", "ml-dsa-65": "ML-DSA-65", "ml-dsa-87": "ML-DSA-87"}
 NAMES = {"lastbyte": "quinn"}
@@ -50,13 +49,13 @@ def row(server, client, chain, losses):
     return pair + f"| {ms(handshake)} | {trips} | {factor:.2f} | {len(lost)} | {worst} | {gone or 'none'} |\n"
 
 
-def main(folder, page=None):
+def main(folder, servers, page=None):
     folder = pathlib.Path(folder)
     source = pathlib.Path(__file__).parents[2] / "crates/quic/src/lib.rs"
     [ours] = re.findall(r'VERSION: &str = "(.*)";', source.read_text())
     versions = {"quinn": ours}
     rows = []
-    for server in SERVERS:
+    for server in servers.split(","):
         for client in CLIENTS:
             for chain in CHAINS:
                 path = folder / f"{server}-{client}-{chain}.json"
