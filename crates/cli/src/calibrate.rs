@@ -61,7 +61,10 @@ impl Calibrate {
             calibrations.push((calibration, path));
         }
         match self.format {
-            Format::Table => print(&calibrations.iter().map(table).collect::<String>()),
+            Format::Table => {
+                let each: String = calibrations.iter().map(table).collect();
+                print(&(each + &rates(&calibrations)))
+            }
             Format::Json => print_json(&json(&calibrations)),
         }
     }
@@ -119,6 +122,26 @@ fn table((calibration, path): &(Calibration, PathBuf)) -> String {
     text
 }
 
+/// What one core does in a second of nothing but handshakes, by arm.
+fn rates(calibrations: &[(Calibration, PathBuf)]) -> String {
+    let names = calibrations.iter().map(|(calibration, _)| &calibration.arm);
+    let widest = names.map(|arm| arm.chars().count()).max().unwrap_or(0);
+    let title = "handshakes a second and core";
+    let width = (widest + 2).max(title.len()) + 2;
+    let mut text = format!("{title:width$}{:>10}{:>10}\n", "client", "server");
+    for (calibration, _) in calibrations {
+        let [client, server] = calibration.handshake().map(per_second);
+        let arm = format!("  {}", calibration.arm);
+        text.push_str(&format!("{arm:width$}{client:>10.0}{server:>10.0}\n"));
+    }
+    text
+}
+
+/// How many of what takes so long are in a second.
+fn per_second(time: Duration) -> f64 {
+    1.0 / time.as_secs_f64().max(1e-9)
+}
+
 fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
@@ -137,13 +160,20 @@ struct Document<'a> {
 struct ArmDocument<'a> {
     #[serde(flatten)]
     calibration: &'a Calibration,
+    client_handshakes_per_second: f64,
+    server_handshakes_per_second: f64,
     file: String,
 }
 
 fn json(calibrations: &[(Calibration, PathBuf)]) -> String {
-    let arms = calibrations.iter().map(|(calibration, path)| ArmDocument {
-        calibration,
-        file: path.display().to_string(),
+    let arms = calibrations.iter().map(|(calibration, path)| {
+        let [client, server] = calibration.handshake().map(per_second);
+        ArmDocument {
+            calibration,
+            client_handshakes_per_second: client,
+            server_handshakes_per_second: server,
+            file: path.display().to_string(),
+        }
     });
     let document = Document {
         schema: "lastbyte.calibrate/1",

@@ -63,6 +63,12 @@ impl Flights {
     /// A multiple without a common divisor, so that neighbours are far apart in the order.
     const STRIDE: usize = 7;
 
+    /// The mean of what takes so long at the median.
+    pub fn mean(self, median: Duration) -> Duration {
+        let thousandths: u32 = self.0.iter().copied().map(u32::from).sum();
+        median * thousandths / (1000 * Self::COUNT as u32)
+    }
+
     /// The factor of a connection, by its index: each has its turn among any twenty in a row.
     fn of_connection(self, median: Duration, index: u32) -> Duration {
         let factor = self.0[index as usize % Self::COUNT * Self::STRIDE % Self::COUNT];

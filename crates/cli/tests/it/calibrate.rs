@@ -21,6 +21,13 @@ fn calibrations_are_printed_and_kept() {
         assert_eq!(calibration["arm"], arm);
         assert_eq!(calibration["handshakes"], 10);
         assert!(calibration["server_flight"]["p50_ns"].as_u64() > Some(0));
+        let nanos = |step: &str| calibration[step]["p50_ns"].as_f64().unwrap();
+        let client = nanos("client_setup") + nanos("client_hello") + nanos("client_finish");
+        let rate = calibration["client_handshakes_per_second"]
+            .as_f64()
+            .unwrap();
+        assert!((rate * client / 1e9 - 1.0).abs() < 0.01, "{calibration}");
+        assert!(calibration["server_handshakes_per_second"].as_f64() > Some(1.0));
         let file = calibration["file"].as_str().unwrap();
         assert!(file.starts_with(cache.path().join("calibration").to_str().unwrap()));
         let kept: Calibration = serde_json::from_slice(&fs::read(file).unwrap()).unwrap();
@@ -40,6 +47,12 @@ fn the_default_is_what_compare_compares() {
         let heading = format!("{arm}: 1 handshake\n");
         assert!(ended.stdout.contains(&heading), "{}", ended.stdout);
     }
+    let rates = ended.stdout.lines().rev().take(3);
+    let rates: Vec<&str> = rates.collect();
+    assert!(
+        rates[2].starts_with("handshakes a second and core"),
+        "{rates:?}"
+    );
 }
 
 #[test]

@@ -213,6 +213,19 @@ impl CalibratedCosts {
 }
 
 impl Calibration {
+    /// What a handshake takes of the client and of the server: of steps that vary by nature the mean, of which a second holds as
+    /// many as fit, and of others the median, which the machine's noise leaves alone.
+    pub fn handshake(&self) -> [Duration; 2] {
+        let median = |spread: Spread| Duration::from_nanos(spread.p50_ns);
+        let client = [self.client_setup, self.client_hello, self.client_finish];
+        let server = [self.server_setup, self.server_finish].map(median);
+        let flight = self.flights.mean(median(self.server_flight));
+        [
+            client.map(median).iter().sum(),
+            server.iter().sum::<Duration>() + flight,
+        ]
+    }
+
     /// The one that `cache` keeps for this arm, this processor and these versions, else a new one,
     /// which is then kept.
     ///
