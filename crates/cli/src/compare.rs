@@ -32,7 +32,7 @@ use lastbyte::results::{
 };
 use lastbyte::study::{
     Arm, ChainProfile, CpuTime, EngineChoice, Experiment, NamedNetwork, Parameter,
-    check_comparison, check_metric,
+    check_comparison, check_metric, note_of_traffic,
 };
 
 pub(super) const DEFAULT_BASELINE: &str = "secp256r1/rsa-2048";
@@ -507,6 +507,7 @@ fn tell_notes(experiment: &Experiment, arms: &[PreparedArm]) -> Result<(), Failu
     own::tell(&own::of_other_shape(&experiment.arms)?);
     own::tell(&experiment.har_notes());
     own::tell(experiment.jitter_note().as_slice());
+    own::tell(note_of_traffic(&experiment.cells).as_slice());
     Ok(())
 }
 
@@ -535,14 +536,18 @@ pub(super) fn prepare_in<'a>(
 /// Tries one handshake in memory of each way in which arms may begin in a population, so that what can't be is
 /// reported before anything is measured.
 pub(super) fn try_sessions(store: &Store, experiment: &Experiment) -> Result<(), Failure> {
-    // All cells draw the same.
-    let mut cells = experiment.cells.iter();
-    let Some(cell) = cells.find(|cell| cell.population.is_some()) else {
-        return Ok(());
-    };
+    let drawn = experiment
+        .cells
+        .iter()
+        .filter(|cell| cell.population.is_some());
     for arm in &experiment.arms {
-        for session in arm.possible_sessions(cell) {
-            PreparedArm::new(arm.beginning(session).into_owned(), store)?.tried()?;
+        // Cells of one kind of traffic draw the same.
+        let mut tried = Vec::new();
+        for session in drawn.clone().flat_map(|cell| arm.possible_sessions(cell)) {
+            if !tried.contains(&session) {
+                PreparedArm::new(arm.beginning(session).into_owned(), store)?.tried()?;
+                tried.push(session);
+            }
         }
     }
     Ok(())

@@ -16,8 +16,8 @@ use super::Failure;
 use super::one_of::one_of;
 use lastbyte::study::{
     Arm, Cell, Choice, CommandLine, Connections, CpuTime, Emulation, Experiment, Lists,
-    NamedNetwork, Parameter, Population, QuicIn, Reading, Sessions, StudyFolder, check_place,
-    check_servers,
+    NamedNetwork, Parameter, Population, QuicIn, Reading, Sessions, StudyFolder, Traffic,
+    arms_of_traffic, check_place, check_servers, share_files,
 };
 
 /// Parameters of cells, each an option, and networks by name. Those that take lists make a grid.
@@ -26,6 +26,8 @@ pub(super) struct Network {
     named: Vec<&'static NamedNetwork>,
     mix: Vec<Part>,
     options: Vec<(Parameter, Vec<String>)>,
+    /// Which of the options somebody has given, rather than that they go without saying.
+    said: Vec<Parameter>,
 }
 
 /// The option of networks by name.
@@ -85,6 +87,11 @@ impl Network {
         });
         Network {
             options: options.collect(),
+            // In the order in which options are read.
+            said: transfers()
+                .map(|(parameter, _)| parameter)
+                .filter(|parameter| said.iter().any(|(one, _)| one == parameter))
+                .collect(),
             named,
             mix: Vec::new(),
         }
@@ -114,6 +121,14 @@ impl FromArgMatches for Network {
         let named: Vec<_> = named.into_iter().flatten().copied().collect();
         let mix = matches.get_many::<Part>(MIX);
         let mix: Vec<Part> = mix.into_iter().flatten().copied().collect();
+        let traffic = matches.get_many::<String>(Parameter::TRAFFIC.name());
+        let traffic = traffic.into_iter().flatten();
+        // It was read before.
+        let traffic = traffic.filter_map(|text| Traffic::read(text, &StudyFolder::HERE).ok());
+        let traffic: Vec<Traffic> = traffic.collect();
+        let is_default = |parameter: Parameter| {
+            matches.value_source(parameter.name()) == Some(ValueSource::DefaultValue)
+        };
         // A name says what else goes without saying.
         let is_said_by_name = |parameter: Parameter| {
             let mixed = mix.iter().map(|part| &part.network);
@@ -121,15 +136,18 @@ impl FromArgMatches for Network {
                 .iter()
                 .chain(mixed)
                 .flat_map(|network| network.values());
-            matches.value_source(parameter.name()) == Some(ValueSource::DefaultValue)
-                && said.any(|(said, _)| said == parameter)
+            let is_drawn = traffic.iter().any(|traffic| traffic.draws(parameter));
+            is_default(parameter) && (is_drawn || said.any(|(said, _)| said == parameter))
         };
         let given = transfers().filter_map(|(parameter, _)| {
             let texts = matches.get_many::<String>(parameter.name())?;
             (!is_said_by_name(parameter)).then(|| (parameter, texts.cloned().collect()))
         });
+        let options: Vec<_> = given.collect();
+        let said = options.iter().map(|(parameter, _)| *parameter);
         Ok(Network {
-            options: given.collect(),
+            said: said.filter(|parameter| !is_default(*parameter)).collect(),
+            options,
             named,
             mix,
         })
@@ -267,6 +285,11 @@ fn value_parser(parameter: Parameter) -> ValueParser {
     }
 }
 
+/// Takes a kind of traffic, or a file of one.
+pub(super) fn traffic() -> ValueParser {
+    value_parser(Parameter::TRAFFIC)
+}
+
 /// How a parameter is asked for.
 pub(super) fn option(parameter: Parameter) -> String {
     format!("--{}", parameter.name().replace('_', "-"))
@@ -344,10 +367,17 @@ impl Network {
 
     /// The grid, the last option changing fastest, or why it can't be.
     pub(super) fn cells(&self) -> Result<Vec<Cell>, String> {
-        match &*self.mix {
-            [] => self.grid(),
-            _ => Err(format!(
+        if !self.mix.is_empty() {
+            return Err(format!(
                 "--{MIX} is measured, as in `lastbyte compare --{MIX} lte=3,fibre=1`: name one network with --{LINK}"
+            ));
+        }
+        let cells = self.grid()?;
+        match cells.iter().find_map(|cell| cell.traffic.as_ref()) {
+            None => Ok(cells),
+            Some(traffic) => Err(format!(
+                "--traffic {traffic} is drawn, and so it is measured, as in `lastbyte compare --traffic {traffic}`: say one \
+                 size here, with --data and --upload"
             )),
         }
     }
@@ -373,7 +403,13 @@ impl Network {
             }
             cells = varied;
         }
-        let checked = cells.iter().try_for_each(Cell::check);
+        for cell in &mut cells {
+            let traffic = cell.traffic.take();
+            cell.traffic = traffic.map(|traffic| traffic.beside(self.said.iter().copied()));
+        }
+        // What is drawn is seen to connection by connection.
+        let mut fixed = cells.iter().filter(|cell| cell.traffic.is_none());
+        let checked = fixed.try_for_each(Cell::check);
         checked.map_err(|error| error.to_string())?;
         Ok(cells)
     }
@@ -411,15 +447,18 @@ impl Network {
         sampling: &Sampling,
     ) -> Result<Experiment, String> {
         let mut cells = self.grid()?;
-        check_shares(&arms, &cells)?;
+        let arms = arms_of_traffic(arms, &cells)?;
         (cells.iter()).try_for_each(|cell| check_rates(cell, sampling.timeout))?;
         for cell in &mut cells {
-            let drawn = cell.population.take().map(|population| Population {
+            let drawn = cell.drawing(cell.population.as_deref());
+            let drawn = drawn.map(|population| Population {
                 seed: Seed(sampling.seed),
-                ..population.as_ref().clone()
+                ..population
             });
             cell.population = drawn.map(Into::into);
         }
+        check_shares(&arms, &cells)?;
+        share_files(cells.iter_mut())?;
         /// A load takes some seconds of a processor.
         const LOADS: u32 = 20;
         const TRANSFERS: u32 = 200;
@@ -448,7 +487,7 @@ pub(super) fn check_shares(arms: &[Arm], cells: &[Cell]) -> Result<(), String> {
     match arms.iter().find(sharing).filter(|_| !has_population) {
         Some(arm) => Err(format!(
             "arm {:?}: a share of connections can resume only in a population: write resume=ticket or resume=no, or \
-             ask `lastbyte compare` for one with --{MIX}, or a study with [population]",
+             ask `lastbyte compare` for one with --{MIX} or --traffic, or a study with [population]",
             arm.name
         )),
         None => Ok(()),

@@ -28,7 +28,7 @@ use lastbyte::report::planned::{self, Origin, Planned};
 use lastbyte::results::{Environment, Exchange, Facts, Metric, Need, Percentile};
 use lastbyte::study::{
     Arm, ArmChain, Cell, CpuTime, EngineChoice, Experiment, Population, Preset, QuicIn, Study,
-    StudyError, TransportName, quoted,
+    StudyError, TransportName, arms_of_traffic, line_of_traffic, quoted,
 };
 
 /// What the web has in 2026: hybrid key exchange with a classical chain.
@@ -59,6 +59,10 @@ pub(super) struct Command {
     /// Users by network or by RTT, each with its share: fibre=56,cable=14,lte=30 or 30ms=80%,80ms=15%,200ms=5%
     #[arg(long, value_name = "NAME=SHARE,...", value_parser = users::Mix::from_str, help_heading = USERS)]
     users: Option<users::Mix>,
+    /// What their connections carry, in place of what is usual: web, mobile-web, social, cloud-api, video, updates, iot or mesh, or
+    /// a file of your own. What --rtt says besides has the last word
+    #[arg(long, value_name = "NAME|FILE.toml", value_parser = super::options::traffic(), conflicts_with = "profile", help_heading = USERS)]
+    traffic: Option<String>,
     /// The share of connections over QUIC, rather than the profile's: who waits over TCP, over QUIC, and of all together
     #[arg(long, value_name = "SHARE", help_heading = USERS)]
     quic_share: Option<Probability>,
@@ -121,12 +125,13 @@ fn percentiles() -> Vec<Percentile> {
 
 impl Command {
     pub(super) fn run(self, arguments: &[OsString]) -> Result<(), Failure> {
+        let (population, usual) = self.population()?;
         let [today, planned] = arguments::pair([&self.today, &self.planned], self.chains)?;
+        let [today, planned] = of_traffic([today, planned], &population)?;
         let shapes = own::of_other_shape(&[today.clone(), planned.clone()])?;
         let supposed = [own::notes_of(&today)?, own::notes_of(&planned)?, shapes].concat();
         check_differ(&today, &planned)?;
         let page = self.output.as_deref().map(arguments::content).transpose()?;
-        let (population, usual) = self.population()?;
         let plan = self.plan(today, planned, population)?;
 
         let draft = self.draft()?;
@@ -298,7 +303,8 @@ impl Command {
             .into_iter()
             .flatten()
             .map(PathBuf::as_path);
-        let inputs: Vec<&Path> = chains.into_iter().chain(tables).collect();
+        let traffic = self.traffic.as_ref().map(Path::new);
+        let inputs: Vec<&Path> = chains.into_iter().chain(tables).chain(traffic).collect();
         let output = self.output.as_deref();
         output.map(|path| Draft::beside(path, &inputs)).transpose()
     }
@@ -306,6 +312,9 @@ impl Command {
     /// What stands in `[population]` of what the user gave.
     fn population_text(&self) -> String {
         let mut text = String::new();
+        if let Some(traffic) = &self.traffic {
+            text += &line_of_traffic(traffic);
+        }
         if let Some(profile) = &self.profile {
             text += &format!("profile = {}\n", quoted(profile.display()));
         }
@@ -331,6 +340,7 @@ impl Command {
             told("the profile", &self.profile),
             told("the RTTs in", &self.rtt),
             users.map(|users| format!("users: {users}")),
+            (self.traffic.as_ref()).map(|traffic| format!("the traffic {traffic}")),
         ];
         all.into_iter().flatten().collect()
     }
@@ -369,6 +379,16 @@ fn check_quic(plan: &Plan) -> Result<(), Failure> {
         lab::check_quic(&study).map_err(Failure::Usage)?;
     }
     Ok(())
+}
+
+/// Both arms as a population's traffic has them: where clients prove themselves, theirs do.
+fn of_traffic(arms: [Arm; 2], population: &Population) -> Result<[Arm; 2], Failure> {
+    let cell = Cell {
+        traffic: population.traffic.clone(),
+        ..Cell::default()
+    };
+    let arms = arms_of_traffic(arms.to_vec(), &[cell]).map_err(Failure::Usage)?;
+    <[Arm; 2]>::try_from(arms).map_err(|_| Failure::Usage("two chains are planned with".to_owned()))
 }
 
 fn check_differ(today: &Arm, planned: &Arm) -> Result<(), Failure> {

@@ -122,7 +122,7 @@ impl Probe {
         let mut notes = Vec::new();
         let chains = self.what_if.chains(&document, &mut notes)?;
         let answer = self.what_if.answer(&document, &chains);
-        for note in notes {
+        for note in notes.into_iter().chain(self.what_if.traffic_note()) {
             tell(format_args!("{note}"));
         }
         print(&match self.format {

@@ -16,6 +16,7 @@ use lastbyte_sizes::{ChainSpec, Group, PemFiles, Resumption, StackName};
 
 use self::chain::{chain_in_usual_letters, group_in_usual_letters, parse_chain};
 pub use self::error::{ArmError, ArmProblem};
+pub(crate) use self::key::chain_as_written;
 pub use self::key::{Key, MOST_TICKETS};
 pub use self::settings::{NoKeys, Settings};
 use super::{Arm, ArmChain, Sessions, TransportName};

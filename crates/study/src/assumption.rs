@@ -4,7 +4,7 @@
 use lastbyte_link::{Loss, counted};
 use lastbyte_sizes::RootDelivery;
 
-use super::{Arm, ArmChain, Cell, Client, Parameter, Quic, TransportName};
+use super::{Arm, ArmChain, Cell, Client, Parameter, Quic, Traffic, TransportName};
 
 /// What a server that writes its handshake in pieces needs more than one that writes it at once, in bytes at most: those that the
 /// last segments of nginx's writes are short of.
@@ -192,6 +192,24 @@ fn of_network(arm: &Arm, cells: &[Cell]) -> Vec<Assumption> {
             parameter.values(&all).join(" and ")
         }
     };
+    let mut carried: Vec<&Traffic> = Vec::new();
+    for traffic in cells.iter().filter_map(|cell| cell.traffic.as_ref()) {
+        if carried.iter().all(|known| known.name() != traffic.name()) {
+            carried.push(traffic);
+        }
+    }
+    let carried = (!carried.is_empty()).then(|| Assumption {
+        subject: "traffic",
+        value: carried
+            .iter()
+            .map(|traffic| match traffic.kind().what.as_str() {
+                "" => format!("as in {traffic}"),
+                what => format!("{traffic}, {what}"),
+            })
+            .collect::<Vec<_>>()
+            .join("; "),
+        changed_by: "--traffic, also a file of your own, and --data, --requests, --think, --upload",
+    });
     let is_lossy = cells.iter().any(Cell::has_loss);
     let is_each_alone = cells.iter().all(|cell| {
         let directions = [&cell.link.forward, &cell.link.backward];
@@ -236,5 +254,5 @@ fn of_network(arm: &Arm, cells: &[Cell]) -> Vec<Assumption> {
             changed_by: "--rate, --link",
         },
     ];
-    of_all.into_iter().chain(loss).collect()
+    of_all.into_iter().chain(loss).chain(carried).collect()
 }

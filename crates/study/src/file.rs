@@ -13,6 +13,7 @@ mod search;
 mod table;
 #[cfg(test)]
 mod tests;
+mod traffic;
 mod write;
 
 pub use error::{StudyError, StudyProblem};
@@ -31,8 +32,8 @@ use self::table::{Field, Source, Table};
 use self::write::key;
 use super::{
     Arm, ArmChain, Cell, Connections, CpuTime, EngineChoice, Experiment, Leads, Legend, Measure,
-    NoPercentile, Parameter, Percentile, Population, Sessions, Study, StudyFolder, UnknownName,
-    Until, check_servers,
+    NoPercentile, Parameter, Percentile, Population, Sessions, Study, StudyFolder, Traffic,
+    UnknownName, Until, arms_of_traffic, check_servers, share_files,
 };
 
 /// Cells of a study, at most.
@@ -67,17 +68,35 @@ impl Study {
         let engine = top.read("engine", Field::parse)?;
         let leads = top.read("leads", Field::parse)?;
         let folder = folder(&top, path)?;
-        let population = population::population(&top, &folder)?;
+        let read = population::population(&top, &folder)?;
+        let names_traffic = || {
+            top.get("measure")
+                .is_some_and(|all| all.mentions("traffic"))
+        };
+        let (population, traffic) = match read {
+            None => (None, None),
+            Some(read) if read.is_nothing() && !names_traffic() => return Err(read.nothing),
+            Some(read) => (Some(read.own), read.traffic),
+        };
+        let drawn = Drawn {
+            population: population.as_ref(),
+            traffic: None,
+        };
         let file = File {
             usual: sampling(&top, Experiment::new(Vec::new(), Vec::new(), 1000))?,
             cpu: cpu(&top)?,
             arms: arms(&top, &folder.path)?,
-            links: links(&top, &folder, Drawn(population.as_ref()))?,
+            links: links(&top, &folder, drawn)?,
             drawn_link: NamedLink::drawn(),
             population,
+            traffic,
             folder,
         };
-        let measures = file.measures(&top)?;
+        let mut measures = file.measures(&top)?;
+        let drawn = measures
+            .iter_mut()
+            .flat_map(|measure| &mut measure.experiment.cells);
+        share_files(drawn).map_err(|problem| top.error(StudyProblem::Value(problem)))?;
         let searches = file.searches(&top)?;
         let percentiles = percentiles.unwrap_or_else(|| Percentile::USUAL.to_vec());
         let known = References {
@@ -147,6 +166,10 @@ fn text(path: &Path) -> Result<String, StudyError> {
         path: path.to_owned(),
         error,
     })?;
+    utf8(path, bytes)
+}
+
+fn utf8(path: &Path, bytes: Vec<u8>) -> Result<String, StudyError> {
     String::from_utf8(bytes).map_err(|error| {
         let before = error
             .as_bytes()
@@ -179,6 +202,8 @@ struct File {
     /// Where a population draws all that there is to know of links.
     drawn_link: NamedLink,
     population: Option<Population>,
+    /// What connections carry, where a cell does not say so.
+    traffic: Option<Traffic>,
     folder: StudyFolder,
 }
 
@@ -212,20 +237,32 @@ impl File {
             }
         };
         let experiment = sampling(table, self.usual.clone())?;
-        let population = self.population.as_ref().map(|population| {
-            Arc::new(Population {
-                seed: experiment.seed,
-                ..population.clone()
-            })
-        });
-        let with_population = |cell| Cell {
-            population: population.clone(),
-            ..cell
+        let seeded = |population: &Population| Population {
+            seed: experiment.seed,
+            ..population.clone()
         };
-        self.check_arms(table, &arms)?;
+        let own = self.population.as_ref().map(seeded);
+        let mut known: Vec<(Option<Traffic>, Option<Arc<Population>>)> = Vec::new();
+        let with_population = |cell: Cell| {
+            let shared = known.iter().find(|(traffic, _)| *traffic == cell.traffic);
+            let population = match shared {
+                Some((_, population)) => population.clone(),
+                None => {
+                    let drawing = cell.drawing(own.as_ref());
+                    let drawing = drawing.map(|drawing| Arc::new(seeded(&drawing)));
+                    known.push((cell.traffic.clone(), drawing.clone()));
+                    drawing
+                }
+            };
+            Cell { population, ..cell }
+        };
+        let cells: Vec<Cell> = cells.into_iter().map(with_population).collect();
+        let arms = arms_of_traffic(arms, &cells)
+            .map_err(|problem| table.error(StudyProblem::Value(problem)))?;
+        check_arms(table, &arms, &cells)?;
         let experiment = Experiment {
             arms,
-            cells: cells.into_iter().map(with_population).collect(),
+            cells,
             ..experiment
         };
         let experiment = experiment.with_cpu(cpu(table)?.or(self.cpu));
@@ -235,21 +272,9 @@ impl File {
 
     /// What the cells themselves must leave to the population.
     fn drawn(&self) -> Drawn<'_> {
-        Drawn(self.population.as_ref())
-    }
-
-    /// Only of a population can a share resume.
-    fn check_arms(&self, table: &Table, arms: &[Arm]) -> Result<(), StudyError> {
-        let sharing = arms
-            .iter()
-            .find(|arm| matches!(arm.sessions, Sessions::Share { .. }));
-        match sharing.filter(|_| self.population.is_none()) {
-            Some(arm) => Err(table.error(StudyProblem::Value(format!(
-                "arm {:?}: a share of connections can resume only in a population: \
-                 add [population], if only with resumes = \"0%\"",
-                arm.name
-            )))),
-            None => Ok(()),
+        Drawn {
+            population: self.population.as_ref(),
+            traffic: self.traffic.as_ref(),
         }
     }
 
@@ -322,6 +347,23 @@ impl File {
         find("link", field, &self.links, |link| {
             link.name.as_deref().unwrap_or_default()
         })
+    }
+}
+
+/// Only of a population can a share resume.
+fn check_arms(table: &Table, arms: &[Arm], cells: &[Cell]) -> Result<(), StudyError> {
+    let mut sharing = arms
+        .iter()
+        .filter(|arm| matches!(arm.sessions, Sessions::Share { .. }));
+    match sharing.next() {
+        Some(arm) if cells.iter().any(|cell| cell.population.is_none()) => {
+            Err(table.error(StudyProblem::Value(format!(
+                "arm {:?}: a share of connections can resume only in a population: \
+                 add [population], if only with resumes = \"0%\"",
+                arm.name
+            ))))
+        }
+        _ => Ok(()),
     }
 }
 

@@ -34,6 +34,7 @@ pub mod table_file;
 #[cfg(test)]
 mod tests;
 mod trace;
+mod traffic;
 mod transport;
 mod value;
 
@@ -83,6 +84,10 @@ pub use settings::{
     TransportName, is_modelled,
 };
 pub use trace::TraceFileError;
+pub use traffic::{
+    Fact, Kind, Proof, Traffic, TrafficError, arms_of_traffic, line_of_traffic, note_of_traffic,
+    share_files,
+};
 pub use transport::{NoSuchTime, NobodyHas, check_metric, check_place, check_transports};
 pub use value::{HostsError, PageError, ParameterError, SizeError, ValueError};
 
@@ -249,6 +254,8 @@ pub struct Cell {
     pub cpu_slowdown: u32,
     /// What clients of transfers compute on.
     pub client_cpu: ClientCpu,
+    /// What connections carry, if a kind of traffic says so: part of what they draw.
+    pub traffic: Option<Traffic>,
     /// What connections draw, in place of what the cell has of that.
     pub population: Option<Arc<Population>>,
 }
@@ -276,6 +283,7 @@ impl Cell {
             cache: Cache::default(),
             cpu_slowdown: 1,
             client_cpu: ClientCpu::THIS,
+            traffic: None,
             population: None,
         }
     }

@@ -25,7 +25,7 @@ use super::value::ParameterError;
 use super::{Cell, StudyFolder, TransportName};
 
 /// All parameters: in this order they are set and reported, and in grids the last changes fastest.
-const ALL: [Parameter; 39] = [
+const ALL: [Parameter; 40] = [
     Parameter::LINK,
     Parameter(&link::RTT),
     Parameter::RATE,
@@ -61,6 +61,7 @@ const ALL: [Parameter; 39] = [
     Parameter(&page::CACHE),
     Parameter(&page::CPU_SLOWDOWN),
     Parameter(&load::CLIENT_CPU),
+    Parameter::TRAFFIC,
     Parameter(&load::REQUESTS),
     Parameter(&load::THINK),
     Parameter::UPLOAD,
@@ -118,6 +119,8 @@ impl Parameter {
     pub const WRITES: Parameter = Parameter(&hosts::WRITES);
     /// The page that is loaded.
     pub const PAGE: Parameter = Parameter(&page::PAGE);
+    /// What connections carry, by its name.
+    pub const TRAFFIC: Parameter = Parameter(&load::TRAFFIC);
     /// Payload of each response.
     pub const DATA: Parameter = Parameter(&load::DATA);
 
@@ -224,6 +227,7 @@ impl Parameter {
             link::JITTER_ORDER.name,
             link::QDISC.name,
             hosts::ECN.name,
+            load::TRAFFIC.name,
         ]
         .contains(&self.name())
     }
@@ -395,9 +399,10 @@ impl Parameter {
     /// What the name of a cell says of it, unless that goes without saying: `RTT 35ms`.
     pub fn caption(self, cell: &Cell) -> Option<String> {
         if cell.draws(self) {
-            // Networks that are drawn whole have a name for all that they are.
+            // Networks that are drawn whole have a name for all that they are, and so has traffic.
             let is_named = cell.link_name.is_some() && cell.draws(Parameter::RTT);
-            return (!(is_named && self.is_of_link())).then(|| self.describe(cell));
+            let is_told = (is_named && self.is_of_link()) || cell.draws_of_traffic(self);
+            return (!is_told).then(|| self.describe(cell));
         }
         if cell.page.is_some() && self.is_of_transfers() {
             return None;

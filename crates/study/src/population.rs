@@ -17,12 +17,13 @@ use std::sync::Arc;
 
 use lastbyte_link::{Probability, Seed, fraction};
 use lastbyte_sizes::Resumption;
+use sha2::{Digest, Sha256};
 
 pub(super) use self::distribution::number;
 pub use self::distribution::{Distribution, Shape, Weighted};
 pub use self::joint::Joint;
 pub use self::session::{ByClass, Sessions, Shares};
-use super::{Arm, Cell, Delivery, NamedFile, Parameter, StudyFolder, TransportName};
+use super::{Arm, Cell, Delivery, Fact, NamedFile, Parameter, StudyFolder, Traffic, TransportName};
 
 /// What the surroundings of connections are drawn from.
 #[derive(Clone, Debug)]
@@ -50,6 +51,10 @@ pub struct Population {
     pub files: Vec<NamedFile>,
     /// SHA-256, in hex, of the files that it was read from besides the study, if there are any.
     pub digest: Option<String>,
+    /// What of it the study says itself, where a kind of traffic says the rest.
+    pub own: Option<Arc<Population>>,
+    /// That kind.
+    pub traffic: Option<Traffic>,
 }
 
 /// What one connection drew.
@@ -111,7 +116,89 @@ impl Population {
             listed: None,
             files: Vec::new(),
             digest: None,
+            own: None,
+            traffic: None,
         }
+    }
+
+    /// What a kind of traffic says of it, with who says so.
+    pub fn facts(&self) -> Vec<Fact> {
+        let both = self.traffic.as_ref().zip(self.own.as_ref());
+        both.map_or_else(Vec::new, |(traffic, own)| traffic.facts(own))
+    }
+
+    /// The same with what it is silent about as a kind of traffic has it, of which connections draw what `is_drawn` says.
+    pub(crate) fn over(
+        self,
+        traffic: &Traffic,
+        is_drawn: &dyn Fn(Parameter) -> bool,
+    ) -> Population {
+        if self.listed.is_some() {
+            return self;
+        }
+        let work = &traffic.kind().population;
+        let own = Arc::new(self);
+        let mut all = own.as_ref().clone();
+        if own.connections_per_user == NonZero::<u32>::MIN {
+            all.connections_per_user = work.connections_per_user;
+        }
+        let parameters = work.parameters.iter();
+        all.parameters
+            .extend(parameters.filter(|(one, _)| is_drawn(*one)).cloned());
+        let says_sessions = own.draws_sessions();
+        if !says_sessions {
+            all.resumes_least = work.resumes_least;
+            all.shares.clone_from(&work.shares);
+        }
+        // Who resumes by class needs the classes that its own kind has.
+        let is_by_class = !says_sessions && work.shares.iter().any(Shares::are_by_class);
+        let has_classes =
+            own.class.is_some() || own.joint.iter().any(|joint| !joint.classes().is_empty());
+        let keeps_classes = !has_classes || is_by_class;
+        if keeps_classes && work.class.is_some() {
+            all.class.clone_from(&work.class);
+        }
+        let joints = work.joint.iter();
+        all.joint.extend(joints.filter_map(|joint| {
+            joint.only(
+                &|parameter| is_drawn(parameter),
+                keeps_classes,
+                !says_sessions,
+            )
+        }));
+        all.files.extend(work.files.iter().cloned());
+        all.digest = match (&own.digest, &work.digest) {
+            (Some(own), Some(work)) => {
+                let both = Sha256::new_with_prefix(own).chain_update(work);
+                Some(hex::encode(both.finalize()))
+            }
+            (own, work) => own.clone().or_else(|| work.clone()),
+        };
+        all.own = Some(own);
+        all.traffic = Some(traffic.clone());
+        all
+    }
+
+    /// The same without all that links have.
+    pub(crate) fn of_work(mut self) -> Population {
+        self.parameters.retain(|(one, _)| !one.is_of_link());
+        let joints = self.joint.iter();
+        self.joint = joints
+            .filter_map(|joint| joint.only(&|parameter| !parameter.is_of_link(), true, true))
+            .collect();
+        self.rtt_share = None;
+        self
+    }
+
+    /// Whether connections differ in nothing by it.
+    pub(crate) fn draws_nothing(&self) -> bool {
+        self.listed.is_none() && self.drawn().next().is_none() && !self.draws_sessions()
+    }
+
+    /// Whether it says nothing.
+    pub(crate) fn is_empty(&self) -> bool {
+        let nothing = Population::empty(self.seed);
+        self.to_toml() == nothing.to_toml()
     }
 
     /// What connection `index` of a sample draws.
@@ -342,6 +429,15 @@ impl Cell {
     pub fn user(&self, index: u32) -> u32 {
         let population = self.population.as_ref();
         population.map_or(index, |population| index / population.connections_per_user)
+    }
+
+    /// Whether each connection has its own of this, as its kind of traffic says.
+    pub(super) fn draws_of_traffic(&self, parameter: Parameter) -> bool {
+        let population = self.population.as_ref();
+        let own = population.and_then(|population| population.own.as_ref());
+        let is_own = own.is_some_and(|own| own.draws(parameter));
+        let traffic = self.traffic.as_ref();
+        !is_own && traffic.is_some_and(|traffic| traffic.draws(parameter))
     }
 
     /// Whether each connection has its own of this.

@@ -923,7 +923,7 @@ fn settings_have_names() {
     assert_named(DnsCache::ALL, "cached cold absent broken foreign");
     assert_named(Beside::ALL, "arithmetic rules-of-thumb");
     let parameters = "link rtt rate trace loss jitter jitter_distribution jitter_order queue qdisc cross_traffic cross_lead at_once preset gso mtu timestamps ecn buffers receive_buffer tso \
-                      writes congestion client_initcwnd initcwnd quic_datagram quic_client_datagram quic_initial_rtt quic_ack_delay quic_mtu_discovery page origins cache cpu_slowdown client_cpu requests think upload data";
+                      writes congestion client_initcwnd initcwnd quic_datagram quic_client_datagram quic_initial_rtt quic_ack_delay quic_mtu_discovery page origins cache cpu_slowdown client_cpu traffic requests think upload data";
     assert_eq!(Parameter::ALL.map(Parameter::name).join(" "), parameters);
     assert_named(Plot::ALL, "increase percentiles dots cdf table");
     assert_named(Preset::ALL, "network published-2024");

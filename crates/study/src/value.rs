@@ -10,6 +10,7 @@ use lastbyte_page::har::HarError;
 use lastbyte_sizes::UnknownGroup;
 use thiserror::Error;
 
+use super::TrafficError;
 use super::distribution::DistributionError;
 use super::trace::TraceFileError;
 
@@ -117,6 +118,9 @@ pub enum ParameterError {
     /// It names no rate trace.
     #[error(transparent)]
     Trace(#[from] TraceFileError),
+    /// It names no traffic.
+    #[error(transparent)]
+    Traffic(#[from] TrafficError),
     /// Hosts can't be set so.
     #[error(transparent)]
     Hosts(#[from] HostsError),

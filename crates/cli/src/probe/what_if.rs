@@ -2,19 +2,23 @@
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::sync::Arc;
 
 use clap::Args;
 use lastbyte::explain::site::{self, Chain, PathRate, TODAY, Users};
 use lastbyte::explain::{self, OwnChain, USUAL_GROUP};
 use lastbyte::reduce::{Reduction, Subject};
 use lastbyte::report::site::Answer;
-use lastbyte::study::{Arm, ArmChain, Cell, NamedNetwork, NoKeys, Settings};
+use lastbyte::study::{
+    Arm, ArmChain, Cell, NamedNetwork, NoKeys, Parameter, Settings, StudyFolder, Traffic,
+};
 use lastbyte_link::Rate;
 use lastbyte_pki::PemFiles;
 use lastbyte_probe::Document;
 use lastbyte_sizes::{Group, KeyAlgorithm, Keys};
 
 use super::{Failure, network};
+use crate::options::traffic;
 use crate::own;
 
 /// What is supposed.
@@ -39,6 +43,10 @@ pub(super) struct WhatIf {
     /// example, what lastbyte plan takes for granted
     #[arg(long, value_name = "NAME|FILE")]
     population: Option<Users>,
+    /// With what this traffic's connections carry, in place of the response that was seen: web, mobile-web, social, cloud-api,
+    /// video, updates, iot or mesh, or a FILE.toml of your own; of each size and number its median, as this is arithmetic
+    #[arg(long, value_name = "NAME|FILE.toml", value_parser = traffic())]
+    traffic: Option<String>,
     /// What the measured path carries from the server [default: what was seen; where that was nothing, 1gbit]
     #[arg(long, value_name = "RATE")]
     rate: Option<Rate>,
@@ -240,6 +248,12 @@ impl WhatIf {
             false if !self.networks.is_empty() => needs("--networks"),
             false if self.population.is_some() => needs("--population"),
             false if self.rate.is_some() => needs("--rate"),
+            false if self.traffic.is_some() => needs("--traffic"),
+            true if self.measure && self.traffic.is_some() => Err(Failure::Usage(
+                "--traffic is its medians here, and --measure has connections as they are: leave one of both out, or measure it \
+                 with lastbyte compare --traffic"
+                    .to_owned(),
+            )),
             true if self.measure && self.population.is_some() => Err(Failure::Usage(
                 "--population is arithmetic alone, and --measure has paths and networks: leave one of both out, or measure a \
                  study with that [population] (docs/study.md)"
@@ -277,12 +291,38 @@ impl WhatIf {
         Ok(chains)
     }
 
+    /// What it takes of the traffic that was asked for: in the middle of what connections draw.
+    fn medians(&self) -> Vec<(Parameter, Arc<str>)> {
+        let traffic = self.traffic.as_deref();
+        // It was read before.
+        let traffic = traffic.and_then(|name| Traffic::read(name, &StudyFolder::HERE).ok());
+        traffic.map_or_else(Vec::new, |traffic| traffic.medians())
+    }
+
+    /// What to know of the traffic that was asked for.
+    pub(super) fn traffic_note(&self) -> Option<String> {
+        let name = self.traffic.as_ref()?;
+        let of_each = self.medians().into_iter();
+        let of_each = of_each.map(|(parameter, text)| format!("{parameter} {text}"));
+        Some(format!(
+            "of the traffic {name}, arithmetic takes the median of each, and a full handshake: {}",
+            of_each.collect::<Vec<_>>().join(", ")
+        ))
+    }
+
     /// What arithmetic says of them.
     pub(super) fn answer<'a>(&'a self, document: &'a Document, chains: &'a [Chain]) -> Answer<'a> {
         let networks = self.networks.iter();
         let rate = PathRate::of(document, self.rate);
         let cells: Vec<Cell> = std::iter::once(site::measured(document, rate.rate()))
             .chain(networks.map(|network| site::named(document, network)))
+            .map(|mut cell| {
+                for (parameter, text) in self.medians() {
+                    // They were read before.
+                    let _ = parameter.set(&mut cell, &text, &StudyFolder::HERE);
+                }
+                cell
+            })
             .collect();
         let explained = chains
             .iter()

@@ -692,6 +692,33 @@ fn a_rate_that_was_not_seen_is_said_to_be_supposed() {
     );
 }
 
+/// Arithmetic with a kind of traffic takes what stands in the middle of what it draws, and says so.
+#[test]
+fn a_kind_of_traffic_is_its_medians() {
+    let folder = TempDir::new().unwrap();
+    let file = kept(&folder, |_| {});
+    let last = |asked: &Value| asked["last_byte_ms"].as_f64().unwrap();
+    let [alone, updates] = [
+        &["--rate", "1mbit"][..],
+        &["--rate", "1mbit", "--traffic", "updates"],
+    ]
+    .map(|arguments| last(&what_if(&file, arguments)));
+    // Twice 78,848 B in place of 100 KB, and 200 ms between them.
+    let more = updates - alone;
+    assert!((500.0..1000.0).contains(&more), "{more}");
+    let asked = [
+        "--from",
+        &file,
+        "--what-if",
+        "ml-dsa-65",
+        "--traffic",
+        "updates",
+    ];
+    let note = "of the traffic updates, arithmetic takes the median of each, and a full handshake: requests 2, think 200ms, upload 1KiB, data 77KiB";
+    let told = probe(&asked).stderr;
+    assert!(told.contains(note), "{told}");
+}
+
 /// What a chain is to a population, in the table and in JSON; by hand in the program's own tests.
 #[test]
 fn users_of_a_population_are_told_of() {

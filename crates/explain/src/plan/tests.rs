@@ -205,15 +205,28 @@ fn what_measured_settings_tell() {
 
 #[test]
 fn what_the_user_says_is_not_taken_for_granted() {
-    let keys = |own: &str| -> Vec<&str> {
+    let keys = |own: &str| -> Vec<String> {
         let (_, usual) = usual_population(own, Path::new("/nowhere")).unwrap();
-        usual.iter().map(|usual| usual.key).collect()
+        usual.iter().map(|usual| usual.key.to_string()).collect()
     };
     assert_eq!(keys(""), ["rtt", "rate", "loss", "data", "resumes"]);
     assert_eq!(keys("rtt = \"5ms\"\n"), ["rate", "loss", "data", "resumes"]);
     assert_eq!(
         keys("[population.joint]\ndata_bytes = [1]\nresumes = [true]\n"),
         ["rtt", "rate", "loss"]
+    );
+    // What a kind of traffic says is told with who says so, but for what has another word.
+    assert_eq!(
+        keys("traffic = \"updates\"\nupload = \"5KiB\"\n"),
+        [
+            "rtt", "rate", "loss", "requests", "think", "data", "resumes", "mutual"
+        ]
+    );
+    let (_, usual) = usual_population("traffic = \"web\"\n", Path::new("/nowhere")).unwrap();
+    let data = usual.iter().find(|usual| usual.key == "data").unwrap();
+    assert!(
+        data.source.contains("HTTP Archive") && data.source.contains("; stated: "),
+        "{data:?}"
     );
     let (population, _) = usual_population("rtt = \"5ms\"\n", Path::new("/nowhere")).unwrap();
     assert!(

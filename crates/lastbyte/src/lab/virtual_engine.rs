@@ -32,7 +32,7 @@ use crate::kernel::Kernel;
 use crate::results::{Environment, KERNEL_SOURCE};
 use crate::study::{
     Arm, ArmChain, Cell, Client, Congestion, CpuTime, Emulation, EngineName, Experiment, Gso,
-    PageSource, Preset, Study, check_servers, is_modelled,
+    PageSource, Population, Preset, Study, Traffic, check_servers, is_modelled,
 };
 
 /// How long a guest may give no sign of life. A block gives some twenty-five in seconds.
@@ -448,12 +448,25 @@ impl VirtualEngine {
 
 /// Whether the engine can do all that the connections of an experiment draw.
 fn check_draws(experiment: &Experiment) -> Result<(), String> {
-    // All cells draw the same.
-    let Some((cell, population)) =
-        (experiment.cells.iter()).find_map(|cell| Some((cell, cell.population.as_ref()?)))
-    else {
-        return Ok(());
-    };
+    let mut known: Vec<&Option<Traffic>> = Vec::new();
+    for cell in &experiment.cells {
+        let Some(population) = &cell.population else {
+            continue;
+        };
+        // Cells of one kind of traffic draw the same.
+        if !known.contains(&&cell.traffic) {
+            check_draws_of(experiment, cell, population)?;
+            known.push(&cell.traffic);
+        }
+    }
+    Ok(())
+}
+
+fn check_draws_of(
+    experiment: &Experiment,
+    cell: &Cell,
+    population: &Population,
+) -> Result<(), String> {
     if experiment.emulation == Emulation::Link {
         return Err("a population needs netem: leave emulation = \"link\" out".to_owned());
     }
@@ -493,6 +506,8 @@ fn alone(job: &Job<'_>) -> Study {
     let cell = job.cell.with_buffers(job.cell.buffers(EngineName::Virtual));
     let cell = Cell {
         link_name: None,
+        // Its draws are listed.
+        traffic: None,
         ..cell.of_transport(arm.transport)
     };
     let experiment = Experiment {

@@ -35,7 +35,7 @@ struct Document<'a> {
     together: Vec<GainDocument<'a>>,
     unavailable: BTreeMap<&'static str, &'a str>,
     sources: &'a [String],
-    taken_for_granted: Vec<UsualDocument>,
+    taken_for_granted: Vec<UsualDocument<'a>>,
     warnings: &'a [String],
     command: &'a str,
     assumptions: Value,
@@ -77,10 +77,10 @@ struct GainDocument<'a> {
 }
 
 #[derive(Serialize)]
-struct UsualDocument {
-    key: &'static str,
-    value: &'static str,
-    source: &'static str,
+struct UsualDocument<'a> {
+    key: &'a str,
+    value: &'a str,
+    source: &'a str,
 }
 
 fn gains<'a>(levers: &'a [(&'static Lever, Gain)], plan: &Plan) -> Vec<GainDocument<'a>> {
@@ -146,9 +146,9 @@ pub fn json(planned: &Planned<'_>) -> String {
         sources: planned.sources,
         taken_for_granted: (planned.usual.iter())
             .map(|usual| UsualDocument {
-                key: usual.key,
-                value: usual.value,
-                source: usual.source,
+                key: &usual.key,
+                value: &usual.value,
+                source: &usual.source,
             })
             .collect(),
         warnings: planned.warnings,

@@ -735,7 +735,7 @@ impl fmt::Display for RecordSize {
 }
 
 /// A chain without what its keys say, as an arm begins with it.
-pub(super) fn chain_as_written(chain: &ArmChain) -> String {
+pub(crate) fn chain_as_written(chain: &ArmChain) -> String {
     match chain {
         ArmChain::Made(spec) => Settings::chain_of(spec),
         ArmChain::Pem(files) => files.chain.display().to_string(),

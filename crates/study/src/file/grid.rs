@@ -9,7 +9,7 @@ use super::table::{Field, Table};
 use super::{MOST_CELLS, StudyError, StudyProblem};
 use crate::parameter::Reading;
 use crate::value::ParameterError;
-use crate::{Cell, NamedNetwork, Parameter, Population, StudyFolder};
+use crate::{Cell, NamedNetwork, Parameter, Population, StudyFolder, Traffic};
 
 /// The keys of a link.
 pub(super) static LINK: LazyLock<Vec<&str>> = LazyLock::new(|| {
@@ -68,12 +68,17 @@ pub(super) fn usual() -> Link {
 }
 
 /// What each connection draws, so that tables must be silent about it.
-#[derive(Clone, Copy)]
-pub(super) struct Drawn<'a>(pub(super) Option<&'a Population>);
+#[derive(Clone, Copy, Default)]
+pub(super) struct Drawn<'a> {
+    pub(super) population: Option<&'a Population>,
+    /// What the connections of cells carry that say nothing of that, below all that tables say.
+    pub(super) traffic: Option<&'a Traffic>,
+}
 
 impl Drawn<'_> {
     pub(super) fn draws(self, parameter: Parameter) -> bool {
-        self.0.is_some_and(|population| population.draws(parameter))
+        self.population
+            .is_some_and(|population| population.draws(parameter))
     }
 
     fn check(self, table: &Table) -> Result<(), StudyError> {
@@ -182,6 +187,7 @@ pub(super) fn cells(
     let on = |named: &&NamedLink, link: &Link| Cell {
         link: link.clone(),
         link_name: named.name.clone(),
+        traffic: drawn.traffic.cloned(),
         ..Cell::default()
     };
     let mut grid = Grid {
@@ -195,9 +201,14 @@ pub(super) fn cells(
             grid.vary_parameter(table, parameter, |cell, text| set(cell, text, folder))?;
         }
     }
-    let cells = grid.finish(table)?;
+    let mut cells = grid.finish(table)?;
+    for cell in &mut cells {
+        let said = Parameter::drawable().filter(|parameter| table.has(parameter.name()));
+        cell.traffic = (cell.traffic.take()).map(|traffic| traffic.beside(said));
+    }
     // What is drawn is seen to connection by connection.
-    let mut checked = cells.iter().filter(|_| drawn.0.is_none());
+    let is_drawn = |cell: &&Cell| drawn.population.is_some() || cell.traffic.is_some();
+    let mut checked = cells.iter().filter(|cell| !is_drawn(cell));
     match checked.find_map(|cell| cell.check().err()) {
         Some(problem) => Err(table.error(StudyProblem::Value(problem.to_string()))),
         None => Ok(cells),

@@ -1,7 +1,9 @@
 //! The keys of a study file that are no parameters: by them files are read, and `docs/study.md` is written.
 
 use self::Takes::{Name, Names, Words};
-use crate::{Beside, CpuTime, Emulation, EngineChoice, Leads, Metric, NamedNetwork, Plot, QuicIn};
+use crate::{
+    Beside, CpuTime, Emulation, EngineChoice, Leads, Metric, NamedNetwork, Plot, Proof, QuicIn,
+};
 
 /// A key of a table.
 #[derive(Clone)]
@@ -405,6 +407,13 @@ pub(super) const POPULATION: &[Key] = &[
         "a file, as `lastbyte zeek` writes it, whose `[population]` holds where this one is silent",
     ),
     may(
+        "traffic",
+        Words("a kind of traffic, or a file"),
+        "none",
+        "\"web\"",
+        "what connections carry where this table is silent, in all cells that name no `traffic` of their own: [traffic.md](traffic.md)",
+    ),
+    may(
         "connections_per_user",
         Words("a whole number"),
         "1",
@@ -467,6 +476,42 @@ pub(super) const POPULATION: &[Key] = &[
         "it is computed",
         "\"00ff\"",
         "SHA-256 of the files that were read, in hex: written by Lastbyte, not by you",
+    ),
+];
+
+/// A file of a kind of traffic.
+pub(super) const TRAFFIC: &[Key] = &[
+    must("what", TEXT, "\"pages\"", "what it is"),
+    must(
+        "population",
+        TABLE,
+        "{ data = \"1KiB\" }",
+        "what connections draw",
+    ),
+    must(
+        "mutual",
+        Name(|| Proof::ALL.map(Proof::name).to_vec()),
+        "\"no\"",
+        "whether clients prove themselves",
+    ),
+    must("source", TABLES, "{}", "`[source.KEY]` for each key"),
+];
+
+/// `[source.KEY]`
+pub(super) const SOURCE: &[Key] = &[
+    may(
+        "published",
+        TEXT,
+        "nobody",
+        "\"WHO, YEAR\"",
+        "who has published it",
+    ),
+    may(
+        "stated",
+        TEXT,
+        "nothing",
+        "\"a guess\"",
+        "why it is so, where nobody has",
     ),
 ];
 

@@ -14,23 +14,23 @@ use super::{StudyError, StudyProblem};
 use crate::population::number;
 use crate::{
     ByClass, Draw, Joint, Listed, NamedFile, Parameter, Population,
-    PopulationDistribution as Distribution, Shape, Shares, StudyFolder, Weighted,
+    PopulationDistribution as Distribution, Shape, Shares, StudyFolder, Traffic, Weighted,
 };
 
 /// The header of what connections draw.
 pub(super) const HEADER: &str = "[population]";
 
 /// The files that are read besides the study.
-struct Files<'a> {
-    folder: &'a StudyFolder,
+pub(super) struct Files<'a> {
+    pub(super) folder: &'a StudyFolder,
     /// Whether it is a file that is read.
-    within: Within,
-    kept: Vec<NamedFile>,
+    pub(super) within: Within,
+    pub(super) kept: Vec<NamedFile>,
 }
 
 /// What is being read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Within {
+pub(super) enum Within {
     Study,
     Profile,
 }
@@ -52,15 +52,14 @@ impl Files<'_> {
         self.kept.push(kept);
         Ok((path, content))
     }
+}
 
-    /// SHA-256 of them all, in hex, if there are any.
-    fn digest(&self) -> Option<String> {
-        let mut digest = Sha256::new();
-        for file in &self.kept {
-            digest.update(&file.content);
-        }
-        (!self.kept.is_empty()).then(|| hex::encode(digest.finalize()))
-    }
+/// SHA-256 of files, in hex, if there are any.
+pub(super) fn digest<'a>(files: impl IntoIterator<Item = &'a NamedFile>) -> Option<String> {
+    let mut files = files.into_iter().peekable();
+    files.peek()?;
+    let add = |digest: Sha256, file: &NamedFile| digest.chain_update(&file.content);
+    Some(hex::encode(files.fold(Sha256::new(), add).finalize()))
 }
 
 impl Population {
@@ -80,7 +79,7 @@ impl Population {
             .collect();
         let top = Table::new(source, String::new(), 0..0, document.get_ref(), &known)?;
         let read = population(&top, &super::folder(&top, path)?)?;
-        read.ok_or_else(|| top.missing("population", HEADER))
+        read.map_or_else(|| Err(top.missing("population", HEADER)), Read::whole)
     }
 
     /// The share of connections over QUIC, where a file has one beside its population, as a profile does that `lastbyte zeek` writes.
@@ -124,15 +123,38 @@ impl Population {
         )?;
         let folder = StudyFolder::of(path);
         let read = population(&top, &folder)?;
-        read.ok_or_else(|| top.missing("population", HEADER))
+        read.map_or_else(|| Err(top.missing("population", HEADER)), Read::whole)
+    }
+}
+
+/// What connections draw, as it is written.
+pub(super) struct Read {
+    /// What the table says itself; it may be nothing, where cells have traffic.
+    pub(super) own: Population,
+    /// What says the rest.
+    pub(super) traffic: Option<Traffic>,
+    /// What to say if nothing is drawn.
+    pub(super) nothing: StudyError,
+}
+
+impl Read {
+    /// Whether connections draw nothing, as long as no cell says more.
+    pub(super) fn is_nothing(&self) -> bool {
+        self.traffic.is_none() && self.own.draws_nothing()
+    }
+
+    /// All of it, as long as no cell says more.
+    fn whole(self) -> Result<Population, StudyError> {
+        match self.traffic {
+            Some(traffic) => Ok(traffic.under(self.own)),
+            None if self.own.draws_nothing() => Err(self.nothing),
+            None => Ok(self.own),
+        }
     }
 }
 
 /// Reads what connections draw; `None` if a study has no population.
-pub(super) fn population(
-    top: &Table,
-    folder: &StudyFolder,
-) -> Result<Option<Population>, StudyError> {
+pub(super) fn population(top: &Table, folder: &StudyFolder) -> Result<Option<Read>, StudyError> {
     let Some(field) = top.get("population") else {
         return Ok(None);
     };
@@ -168,18 +190,32 @@ pub(super) fn population(
     check(&population, &field)?;
     // What was said when it was written holds for files that stand in it now.
     let told = table.read("digest", Field::text)?;
-    population.digest = told.map(str::to_owned).or_else(|| files.digest());
+    population.digest = told.map(str::to_owned).or_else(|| digest(&files.kept));
     population.files = files.kept;
-    Ok(Some(population))
+    let traffic = table.read("traffic", |field| {
+        field.parse_with(|text| Traffic::read(text, folder))
+    })?;
+    Ok(Some(Read {
+        own: population,
+        traffic,
+        nothing: field.error(StudyProblem::Value(
+            "the population draws nothing: say what, such as rtt = { median = \"30ms\", p95 = \"120ms\" }"
+                .to_owned(),
+        )),
+    }))
 }
 
-fn keys() -> Vec<&'static str> {
+pub(super) fn keys() -> Vec<&'static str> {
     let parameters = Parameter::drawable().map(Parameter::name);
     parameters.chain(names(keys::POPULATION)).collect()
 }
 
 /// Has a population draw what a table says; what the table is silent about stays.
-fn set(population: &mut Population, table: &Table, files: &mut Files) -> Result<(), StudyError> {
+pub(super) fn set(
+    population: &mut Population,
+    table: &Table,
+    files: &mut Files,
+) -> Result<(), StudyError> {
     if let Some(drawn) = table.get("drawn") {
         population.listed = Some(listed(&drawn)?);
     }
@@ -263,7 +299,7 @@ fn joint(field: &Field, files: &mut Files) -> Result<Joint, StudyError> {
 }
 
 /// Whether a population says everything once, and something at all.
-fn check(population: &Population, field: &Field) -> Result<(), StudyError> {
+pub(super) fn check(population: &Population, field: &Field) -> Result<(), StudyError> {
     let problem = |text: String| Err(field.error(StudyProblem::Value(text)));
     if population.listed.is_some() {
         return Ok(());
@@ -331,12 +367,6 @@ fn check(population: &Population, field: &Field) -> Result<(), StudyError> {
                 lastbyte_link::nearest(name, classes.iter().copied())
             ));
         }
-    }
-    if population.drawn().next().is_none() && !population.draws_sessions() {
-        return problem(
-            "the population draws nothing: say what, such as rtt = { median = \"30ms\", p95 = \"120ms\" }"
-                .to_owned(),
-        );
     }
     Ok(())
 }

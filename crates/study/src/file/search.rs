@@ -40,8 +40,16 @@ impl File {
             &self.links_of(table)?,
             &self.folder,
             super::MOST_CELLS,
-            super::Drawn(None),
+            super::Drawn::default(),
         )?;
+        if let Some(traffic) = table
+            .get("traffic")
+            .filter(|_| cells.iter().any(|cell| cell.traffic.is_some()))
+        {
+            return Err(traffic.error(value(
+                "\"traffic\" is drawn, and an edge is that of one response: say its size, as in data = \"20KiB\"",
+            )));
+        }
         let bytes = |key, example| {
             let field = table.require(key, example)?;
             Ok((bytes(&field, MOST_BYTES)?, field))

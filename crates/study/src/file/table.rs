@@ -92,6 +92,17 @@ impl<'a> Table<'a> {
         })
     }
 
+    /// Its keys in the order of the file, each with its value as it is written.
+    pub(super) fn written(&self) -> Vec<(&'a str, &'a str)> {
+        let mut all: Vec<_> = self.entries.iter().collect();
+        all.sort_by_key(|(key, _)| key.span().start);
+        let texts = all.into_iter().map(|(key, value)| {
+            let text = self.source.text.get(value.span()).unwrap_or_default();
+            (&**key.get_ref(), text)
+        });
+        texts.collect()
+    }
+
     pub(super) fn has(&self, key: &str) -> bool {
         self.entries.contains_key(key)
     }
@@ -172,6 +183,20 @@ impl<'a> Field<'a> {
 
     pub(super) fn is_list(&self) -> bool {
         self.value.is_array()
+    }
+
+    /// Whether a key of this name is anywhere in it.
+    pub(super) fn mentions(&self, key: &str) -> bool {
+        fn inside(value: &DeValue, key: &str) -> bool {
+            match value {
+                DeValue::Array(all) => all.iter().any(|one| inside(one.get_ref(), key)),
+                DeValue::Table(all) => all
+                    .iter()
+                    .any(|(name, one)| *name.get_ref() == key || inside(one.get_ref(), key)),
+                _ => false,
+            }
+        }
+        inside(self.value, key)
     }
 
     pub(super) fn is_text(&self) -> bool {

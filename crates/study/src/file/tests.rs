@@ -930,7 +930,7 @@ const ERRORS: &[(&str, &str, &str)] = &[
     (
         "facet = \"loss\"",
         "facet = \"octets\"",
-        r#"28: unknown parameter "octets": use one of link, rtt, rate, trace, loss, jitter, jitter_distribution, jitter_order, queue, qdisc, cross_traffic, cross_lead, at_once, preset, gso, mtu, timestamps, ecn, buffers, receive_buffer, tso, writes, congestion, client_initcwnd, initcwnd, quic_datagram, quic_client_datagram, quic_initial_rtt, quic_ack_delay, quic_mtu_discovery, page, origins, cache, cpu_slowdown, client_cpu, requests, think, upload, data"#,
+        r#"28: unknown parameter "octets": use one of link, rtt, rate, trace, loss, jitter, jitter_distribution, jitter_order, queue, qdisc, cross_traffic, cross_lead, at_once, preset, gso, mtu, timestamps, ecn, buffers, receive_buffer, tso, writes, congestion, client_initcwnd, initcwnd, quic_datagram, quic_client_datagram, quic_initial_rtt, quic_ack_delay, quic_mtu_discovery, page, origins, cache, cpu_slowdown, client_cpu, traffic, requests, think, upload, data"#,
     ),
     (
         "\"ttlb\"",

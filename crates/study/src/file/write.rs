@@ -29,16 +29,21 @@ impl Study {
         text.set("percentiles", list(percentiles));
         text.set("engine", quoted(self.engine));
         text.set("folder", quoted(self.folder.display()));
-        let mut populations = self
+        let mut cells = self
             .measures
             .iter()
             .flat_map(|measure| &measure.experiment.cells);
-        if let Some(population) = populations.find_map(|cell| cell.population.as_ref()) {
-            text.0 += &format!("\n{}", population.to_toml());
+        let drawn = cells.find_map(|cell| Some((cell, cell.population.as_ref()?)));
+        if let Some((cell, population)) = drawn {
+            // Cells have the rest by the name of their traffic.
+            let own = population.own.as_ref().filter(|_| cell.traffic.is_some());
+            if own.is_none_or(|own| !own.is_empty()) {
+                text.0 += &format!("\n{}", own.unwrap_or(population).to_toml());
+            }
         }
         for arm in self.arms() {
             text.header(&format!("[arm.{}]", key(&arm.name)));
-            text.set("tls", quoted(&arm.label));
+            text.set("tls", quoted(&self.without_traffic(arm).label));
         }
         for Measure { id, experiment } in &self.measures {
             text.header("[[measure]]");
@@ -46,6 +51,13 @@ impl Study {
             text.experiment(experiment);
         }
         text.0
+    }
+
+    /// An arm without the client's chain that some measure's traffic has given it.
+    fn without_traffic<'a>(&'a self, arm: &'a Arm) -> &'a Arm {
+        let mut all = self.measures.iter().flat_map(|m| &m.experiment.arms);
+        let is_silent = |other: &&Arm| other.name == arm.name && other.client_chain.is_none();
+        all.find(is_silent).unwrap_or(arm)
     }
 
     /// Every arm once, in the order in which they first appear.

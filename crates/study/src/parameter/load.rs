@@ -6,6 +6,7 @@ use super::spec::{
     Access, Caption, Choice, Column, CommandLine, Lists, Measures, Place, Reading, Scope, Spec,
     Value, read,
 };
+use crate::Traffic;
 
 /// Flight arithmetic goes through a response segment by segment.
 const MOST_DATA: Bytes = Bytes(1 << 30);
@@ -36,6 +37,48 @@ pub(super) static CLIENT_CPU: Spec = Spec {
     column: Some(Column {
         name: "client_cpu",
         doc: "what the client's computing takes, where it is counted: `this`, as on the machine that measured it, `phone`, `iot`, or so many times as long",
+    }),
+};
+
+/// What stands where nothing is drawn of a kind of traffic.
+const NONE: &str = "none";
+
+pub(super) static TRAFFIC: Spec = Spec {
+    name: "traffic",
+    scope: Scope::Cell,
+    measures: Measures::Transfers,
+    transport: None,
+    title: "traffic",
+    caption: Caption::Unusual(|cell| {
+        let traffic = cell.traffic.as_ref();
+        traffic.map_or(NONE.to_owned(), |traffic| format!("traffic {traffic}"))
+    }),
+    // A file is read where it is: that takes the study's folder.
+    reading: Reading::Name,
+    place: Place::Cell(Access {
+        get: |cell| {
+            let traffic = cell.traffic.as_ref();
+            Value::Text(traffic.map_or(NONE.to_owned(), Traffic::to_string))
+        },
+        set: |cell, text, folder| {
+            cell.traffic = match text {
+                NONE => None,
+                text => Some(Traffic::read(text, folder)?),
+            };
+            Ok(())
+        },
+    }),
+    command_line: Some(CommandLine {
+        value_name: "NAME|FILE.toml",
+        help: "What connections carry, drawn for each: web, mobile-web, social, cloud-api, video, updates, iot or mesh \
+               (docs/traffic.md has what they draw, and who says so), or your own as of `lastbyte zeek -o`. What is said besides \
+               has the last word",
+        choice: Choice::Usual(NONE),
+        lists: Lists::Taken,
+    }),
+    column: Some(Column {
+        name: "traffic",
+        doc: "the kind of traffic that the connection is of: its name, the file that says what is drawn, or `none`",
     }),
 };
 

@@ -41,6 +41,7 @@ fn unusual() -> Cell {
         ("cache", "warm"),
         ("cpu_slowdown", "4"),
         ("client_cpu", "iot"),
+        ("traffic", "web"),
         ("requests", "2"),
         ("think", "5ms"),
         ("upload", "3KiB"),

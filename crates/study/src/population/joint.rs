@@ -262,6 +262,29 @@ impl Joint {
         )
     }
 
+    /// The same rows without columns but those that `is_kept` says, and without who is of which class or resumes unless
+    /// these are kept. `None` if nothing is left.
+    pub(super) fn only(
+        &self,
+        is_kept: &dyn Fn(Parameter) -> bool,
+        keeps_class: bool,
+        keeps_resumes: bool,
+    ) -> Option<Joint> {
+        let columns = self.columns.iter().filter(|(one, _)| is_kept(*one));
+        let resumes = self.resumes.as_ref().filter(|_| keeps_resumes).cloned();
+        let kept = Joint {
+            columns: columns.cloned().collect(),
+            class: self.class.as_ref().filter(|_| keeps_class).cloned(),
+            resumed_share: self.resumed_share.filter(|_| resumes.is_some()),
+            resumes,
+            weights: self.weights.clone(),
+            sums: self.sums.clone(),
+            file: None,
+        };
+        let is_left = !kept.columns.is_empty() || kept.class.is_some() || kept.resumes.is_some();
+        is_left.then_some(kept)
+    }
+
     /// The parameters that it has columns of.
     pub fn parameters(&self) -> impl Iterator<Item = Parameter> + '_ {
         self.columns.iter().map(|(parameter, _)| *parameter)

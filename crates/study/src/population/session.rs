@@ -33,6 +33,15 @@ pub struct Shares {
     pub early_data: ByClass,
 }
 
+impl Shares {
+    /// Whether either is another one for each class.
+    pub(super) fn are_by_class(&self) -> bool {
+        [&self.resumes, &self.early_data]
+            .iter()
+            .any(|share| matches!(share, ByClass::Each(_)))
+    }
+}
+
 /// A share, or one for each class.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ByClass {
