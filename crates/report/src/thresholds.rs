@@ -15,6 +15,13 @@ pub(super) const NOTICEABLE_MS: f64 = match NOTICEABLE {
     lastbyte_results::Step::Milliseconds(felt) => felt as f64,
     lastbyte_results::Step::RoundTrips(_) => f64::INFINITY,
 };
+/// How much longer a wait is that people feel, in the table of kinds of traffic: up to a tenth of a second, what happens seems
+/// to happen at once (Nielsen, Usability Engineering, 1993, chapter 5).
+pub(super) const NOTICED_WAIT: lastbyte_results::Step = lastbyte_results::Step::Milliseconds(100);
+/// The part of connections from which on many notice it, and from which on some do.
+pub(super) const MANY_NOTICE: f64 = 0.25;
+/// See [`MANY_NOTICE`].
+pub(super) const SOME_NOTICE: f64 = 0.01;
 /// The least increase that is reported as anything but zero, in percent.
 pub(super) const LEAST_PERCENT: f64 = 0.005;
 /// What one decimal writes as nothing, in milliseconds or in percent.

@@ -145,7 +145,7 @@ fn a_study_has_kinds_and_files_of_ones_own() {
     let ended = lastbyte(&folder, "report results -o page.html");
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
     let page = fs::read_to_string(at(&folder, "page.html")).unwrap();
-    assert!(page.contains("own.toml"));
+    assert!(page.contains("For whom it is noticeable") && page.contains("own.toml, near"));
 }
 
 #[test]

@@ -11,6 +11,7 @@ mod finding;
 mod findings;
 mod flights;
 mod inside;
+mod noticed;
 mod numbers;
 mod overview;
 mod page;

@@ -603,6 +603,9 @@ pub(super) fn networks<'c>(cells: impl Iterator<Item = &'c Cell>) -> usize {
             data: Bytes(0),
             upload: Bytes(0),
             page: None,
+            // What is drawn of traffic is no network's.
+            population: (cell.population.clone()).filter(|_| cell.traffic.is_none()),
+            traffic: None,
             ..cell.clone()
         };
         let parameters = Parameter::ALL.into_iter();

@@ -11,6 +11,7 @@ use super::files::numbers;
 use super::findings::Findings;
 use super::flights;
 use super::inside;
+use super::noticed;
 use super::numbers::{published_table, quantity};
 use super::overview::{Overview, grouped, networks};
 use super::plan::Content;
@@ -25,7 +26,9 @@ use crate::document::{Head, document};
 use crate::search;
 use crate::text;
 use crate::waiting::{Which, tables, waits};
-use lastbyte_results::{Progress, QUIC, Summary, family, file_name, group_by};
+use lastbyte_results::{
+    CellSummary, Percentile, Progress, QUIC, Summary, family, file_name, group_by,
+};
 use lastbyte_study::{Arm, Cell, Client, EngineName, Measure, Study, TransportName};
 
 /// What was found, as HTML in light and dark that asks no network for anything: a question with its answer, what each
@@ -61,7 +64,14 @@ pub fn page(findings: &Findings, url: Option<&str>) -> String {
             @if let Some(note) = &study.note { p.note { bdi { (note) } } }
         }
         @if folds { (contents(&drawn, &claims, &published)) }
-        @if let Some(overview) = &overview { (overview.html()) }
+        @match noticed::section(findings) {
+            // What one kind of traffic costs is nobody else's.
+            Some(noticed) if is_of_traffic(findings) => (noticed),
+            noticed => {
+                @if let Some(overview) = &overview { (overview.html()) }
+                @if let Some(noticed) = noticed { (noticed) }
+            },
+        }
         (legends(study))
         (claims_section(findings, &claims))
         (scoreboard(findings, &published))
@@ -232,6 +242,12 @@ fn in_words(sentences: &[Sentence<'_>], measures: usize) -> Markup {
     }
 }
 
+/// Whether all that was measured is of some kind of traffic.
+fn is_of_traffic(findings: &Findings) -> bool {
+    let mut cells = findings.summaries.iter().flat_map(|summary| &summary.cells);
+    cells.all(|cell| cell.cell.traffic.is_some())
+}
+
 /// How much longer the connections of populations wait.
 fn waiting(findings: &Findings) -> Markup {
     let measures = findings.study.measures.iter().zip(&findings.summaries);
@@ -242,16 +258,39 @@ fn waiting(findings: &Findings) -> Markup {
             .filter(|cell| cell.cell.population.is_some());
         of_population.map(move |cell| (measure, cell, &summary.percentiles))
     });
-    html! {
-        @for (measure, cell, percentiles) in cells {
+    let cells: Vec<_> = cells.collect();
+    // Of many, the tables of all of them have the rest.
+    let which = match cells.as_slice() {
+        [_] => Which::All,
+        _ => Which::Felt,
+    };
+    let inside = |cell: &CellSummary, percentiles: &[Percentile]| {
+        html! {
+            p.caption {
+                (cell.cell) ". Each connection is compared with itself; brackets are intervals of 95 %."
+            }
+            (tables(&waits(cell, percentiles, which)))
+        }
+    };
+    match cells.as_slice() {
+        [] => html! {},
+        [(measure, cell, percentiles)] => html! {
             section {
                 h2 { "Who waits longer: " (measure.id) }
-                p.caption {
-                    (cell.cell) ". Each connection is compared with itself; brackets are intervals of 95 %."
-                }
-                (tables(&waits(cell, percentiles, Which::All)))
+                (inside(cell, percentiles))
             }
-        }
+        },
+        cells => html! {
+            details {
+                summary { "Who waits longer, of each" }
+                @for (measure, cell, percentiles) in cells {
+                    details {
+                        summary { (if cell.name.is_empty() { &measure.id } else { &cell.name }) }
+                        (inside(cell, percentiles))
+                    }
+                }
+            }
+        },
     }
 }
 

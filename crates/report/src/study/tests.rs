@@ -133,6 +133,42 @@ fn a_page_needs_nothing_else() {
     assert!(page.contains("--initcwnd 10 --data 0B,50KiB,200KiB --connections 100"));
 }
 
+/// Kinds of traffic over networks are one table; where cells differ by more, each is a row.
+#[test]
+fn populations_are_in_one_table() {
+    let section = |text: &str| {
+        let page = page(&findings(text, &[]), None);
+        let (_, section) = page.split_once("For whom it is noticeable").unwrap();
+        section.split_once("</section>").unwrap().0.to_owned()
+    };
+    let several = MEASURED.replace(
+        "data = [\"0KiB\", \"50KiB\", \"200KiB\"]",
+        "traffic = [\"web\", \"video\"]",
+    );
+    let one = several.replace("[\"0%\", \"1%\"]", "\"0%\"");
+    let matrix = section(&one);
+    assert_eq!(matrix.matches("<table").count(), 3);
+    let (matrix, rows) = matrix.split_once("</table>").unwrap();
+    assert_eq!(matrix.matches("<th scope=\"row\">").count(), 2);
+    // The made-up connections of the one are 35 ms later than those of the other.
+    assert!(
+        matrix.contains("<td class=\"same\" data-of=\"path\"><b>0 %</b>"),
+        "{matrix}"
+    );
+    assert!(
+        rows.contains("web, path") && rows.contains(" ms, "),
+        "{rows}"
+    );
+    let rows = section(&several);
+    assert_eq!(rows.matches("<table").count(), 2);
+    assert_eq!(rows.matches("web, path").count(), 4);
+    // One population alone has no such table.
+    let alone = one.replace("[\"web\", \"video\"]", "\"web\"");
+    let alone = page(&findings(&alone, &[]), None);
+    assert!(!alone.contains("For whom it is noticeable"));
+    assert!(alone.contains("Who waits longer: growth"));
+}
+
 #[test]
 fn loads_that_were_kept_are_drawn() {
     let mut findings = described();
