@@ -39,7 +39,7 @@ fn each_connection_carries_what_its_traffic_draws() {
     let folder = TempDir::new().unwrap();
     let arms = "x25519/ecdsa-p256/intermediates=1 x25519/ml-dsa-44/intermediates=1";
     let ask = |rest: &str| {
-        let question = format!("compare {arms} --cpu none --connections 20 --seed 3 {rest}");
+        let question = format!("compare {arms} --cpu none --connections 12 --seed 3 {rest}");
         let ended = lastbyte(&folder, &question);
         assert_eq!(ended.code, Some(0), "{}", ended.stderr);
         ended
@@ -55,7 +55,7 @@ fn each_connection_carries_what_its_traffic_draws() {
     let told = ask("--link fibre --traffic web,mobile-web -o rows.csv");
     assert!(told.stdout.contains("traffic mobile-web"), "{told:?}");
     let rows = columns(&folder, "rows.csv", &drawn);
-    assert_eq!(rows.len(), 80);
+    assert_eq!(rows.len(), 48);
     let of = |arm: &str, traffic: &str| -> Vec<Vec<String>> {
         let its = rows
             .iter()
@@ -63,15 +63,15 @@ fn each_connection_carries_what_its_traffic_draws() {
         its.map(|row| row[2..].to_vec()).collect()
     };
     let web = of("ecdsa", "web");
-    assert_eq!((web.len(), &web), (20, &of("ml-dsa", "web")));
+    assert_eq!((web.len(), &web), (12, &of("ml-dsa", "web")));
     assert_ne!(web, of("ecdsa", "mobile-web"));
     let resumed = web.iter().filter(|row| row[3] == "true").count();
-    assert!((3..=16).contains(&resumed), "{resumed}");
+    assert!((1..=11).contains(&resumed), "{resumed}");
 
     // Users of networks, and a size that is said.
     ask("--mix lte=1,fibre=1 --traffic web --data 3KiB -o mixed.csv");
     let mixed = columns(&folder, "mixed.csv", &[&drawn[..], &["class"]].concat());
-    for (row, before) in mixed.iter().take(20).zip(&web) {
+    for (row, before) in mixed.iter().take(12).zip(&web) {
         assert_eq!(row[4], "3072");
         assert_eq!((&row[2], &row[5]), (&before[0], &before[3]));
         assert!(["lte", "fibre"].contains(&row[6].as_str()));
@@ -151,10 +151,14 @@ fn a_study_has_kinds_and_files_of_ones_own() {
 #[test]
 fn a_plan_is_of_the_traffic() {
     let folder = TempDir::new().unwrap();
-    let ended = lastbyte(
-        &folder,
-        "plan ml-dsa-44 --traffic mobile-web --users lte=60,fibre=40 -n 400 --format json",
-    );
+    let arguments =
+        "plan ml-dsa-44 --traffic mobile-web --users lte=60,fibre=40 -n 400 --format json";
+    let mut command = Command::new(env!("CARGO_BIN_EXE_lastbyte"));
+    command
+        .args(arguments.split_whitespace())
+        .current_dir(folder.path());
+    // Where there is no kernel, it is arithmetic, which takes no time.
+    let ended = run(command.env("XDG_CACHE_HOME", folder.path()));
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
     let document: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
     let granted = document["taken_for_granted"].as_array().unwrap();
