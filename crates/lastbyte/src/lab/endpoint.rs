@@ -680,7 +680,7 @@ impl<'a> Endpoints<'a> {
         socket.set_nonblocking(true).map_err(LabError::Socket)?;
         self.watch(&socket, slot, Side::Server)
             .map_err(LabError::Socket)?;
-        spend(exchange.cpu.server_setup);
+        spend(exchange.server_cpu.server_setup);
         let tls = stack.server().map_err(LabError::Stack)?;
         let has_others_wait = self.waking.idle_since().is_some();
         if let Some(pair) = self.pair(slot) {

@@ -49,7 +49,7 @@ pub(crate) struct Exchange {
     /// Whose server answers: our own sends payload alone, and others a head of HTTP before it.
     pub(crate) server: study::Server,
     /// What the server's computing takes in a clock in which it takes no time of its own.
-    pub(crate) cpu: CpuCosts,
+    pub(crate) server_cpu: CpuCosts,
     /// What the client's takes.
     pub(crate) client_cpu: CpuCosts,
 }
@@ -74,7 +74,7 @@ impl Exchange {
             wakes,
             receive_buffer: cell.hosts.receive_buffer,
             server: arm.server,
-            cpu,
+            server_cpu: cpu,
             client_cpu: cpu.slowed(cell.client_cpu.times()),
         }
     }
@@ -82,7 +82,7 @@ impl Exchange {
     /// That of one connection of the sample, by its index.
     pub(crate) fn of_connection(self, index: u32) -> Self {
         Self {
-            cpu: self.cpu.of_connection(index),
+            server_cpu: self.server_cpu.of_connection(index),
             ..self
         }
     }

@@ -142,11 +142,11 @@ impl Server {
         match progress {
             Ok(Progress::Established) => {
                 self.ticket_bytes = bytes.len();
-                turn.clock.spend(exchange.cpu.server_finish);
+                turn.clock.spend(exchange.server_cpu.server_finish);
                 self.established = Some(turn.clock.now());
             }
             _ if bytes.is_empty() => {}
-            _ => turn.clock.spend(exchange.cpu.server_flight),
+            _ => turn.clock.spend(exchange.server_cpu.server_flight),
         }
         if progress.is_err() {
             self.channel.flush(turn.hold)?;
@@ -166,7 +166,7 @@ impl Server {
             if *missing > 0 {
                 continue;
             }
-            turn.clock.spend(exchange.cpu.decrypt.of(count));
+            turn.clock.spend(exchange.server_cpu.decrypt.of(count));
             self.state = match exchange.data {
                 0 => {
                     self.received = Some(turn.clock.now());
@@ -174,7 +174,7 @@ impl Server {
                     State::after(self.answered, exchange)
                 }
                 data => {
-                    (turn.clock).spend(exchange.cpu.response(data, exchange.records));
+                    (turn.clock).spend(exchange.server_cpu.response(data, exchange.records));
                     State::Responding { sent: 0, writes: 0 }
                 }
             };

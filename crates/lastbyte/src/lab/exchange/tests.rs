@@ -479,8 +479,7 @@ fn each_step_takes_its_time_once() {
         record: MS * ms,
         ..RecordCost::default()
     };
-    let mut exchange = exchange(&cell(2500), ARM);
-    exchange.cpu = CpuCosts {
+    let costs = CpuCosts {
         client_hello: MS,
         server_flight: 10 * MS,
         client_finish: 100 * MS,
@@ -489,16 +488,28 @@ fn each_step_takes_its_time_once() {
         decrypt: cost(100_000),
         ..CpuCosts::default()
     };
-    let mut ends = Ends::new(exchange);
-    ends.run();
-    let times = ends.notes.times;
-    assert_eq!(times.connect, Some(Duration::ZERO));
-    // A request is encrypted with the client's end of the handshake, and leaves with it.
-    assert_eq!(times.handshake, Some(10_111 * MS));
-    assert_eq!(times.server_handshake, Some(11_111 * MS));
-    // The server decrypts it and encrypts three records, the client decrypts the first and the last.
-    assert_eq!(times.ttfb, Some((11_111 + 100_000 + 30_000 + 100_000) * MS));
-    assert_eq!(times.ttlb, Some((11_111 + 100_000 + 30_000 + 200_000) * MS));
+    // A request is encrypted with the client's end of the handshake, and leaves with it. The server decrypts it and encrypts
+    // three records, the client decrypts the first and the last.
+    for (client_cpu, handshake, first, last) in [
+        ("this", 1 + 10 + 100 + 10_000, 100_000, 200_000),
+        ("2x", 2 + 10 + 200 + 20_000, 200_000, 400_000),
+    ] {
+        let cell = Cell {
+            client_cpu: client_cpu.parse().unwrap(),
+            ..cell(2500)
+        };
+        let arm: Arm = ARM.parse().unwrap();
+        let exchange = Exchange::new(&arm, &cell, WakePolicy::Arrival, costs);
+        let mut ends = Ends::new(exchange);
+        ends.run();
+        let times = ends.notes.times;
+        assert_eq!(times.connect, Some(Duration::ZERO));
+        assert_eq!(times.handshake, Some(handshake * MS));
+        assert_eq!(times.server_handshake, Some((handshake + 1000) * MS));
+        let server = handshake + 1000 + 100_000 + 30_000;
+        assert_eq!(times.ttfb, Some((server + first) * MS));
+        assert_eq!(times.ttlb, Some((server + last) * MS));
+    }
 }
 
 /// With the head of the request, which is in the same `write`.
