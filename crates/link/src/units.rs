@@ -461,7 +461,8 @@ impl Quantity {
                 text: text.into(),
                 hint: match (self.name, unit) {
                     (_, decimals) if let Some(decimals) = decimals.strip_prefix(',') => {
-                        format!("decimals take a point, as in \"{number}.{decimals}\"")
+                        let meant = format!("{number}.{decimals}");
+                        format!("decimals take a point, as in {meant:?}")
                     }
                     // Both are written so elsewhere.
                     ("size", "k" | "K" | "m" | "M" | "g" | "G") => {

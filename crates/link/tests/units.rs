@@ -78,6 +78,10 @@ fn rates_that_are_none() {
             "1e3mbit",
             r#"unknown unit "e3mbit" in "1e3mbit": did you mean "mbit"?"#,
         ),
+        (
+            "1,5\nmbit",
+            r#"unknown unit ",5\nmbit" in "1,5\nmbit": decimals take a point, as in "1.5\nmbit""#,
+        ),
         ("10", r#"missing unit in rate "10": did you mean "10mbit"?"#),
         (
             "-1mbit",
