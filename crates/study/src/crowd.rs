@@ -14,7 +14,7 @@ use super::value::CrowdError;
 pub struct Crowd {
     /// Bulk transfers through the same bottleneck.
     pub cross_traffic: CrossTraffic,
-    /// How long they have been under way when the connection begins.
+    /// How long they have been under way at least when the connection begins: each connection's luck draws up to twice as long.
     pub cross_lead: Duration,
     /// Connections of one user that begin together over one link, all of which are measured.
     pub at_once: u32,

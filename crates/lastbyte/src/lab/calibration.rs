@@ -213,8 +213,8 @@ impl CalibratedCosts {
 }
 
 impl Calibration {
-    /// What a handshake takes of the client and of the server: of steps that vary by nature the mean, of which a second holds as
-    /// many as fit, and of others the median, which the machine's noise leaves alone.
+    /// What a handshake takes of the client and of the server: of the server's flight the mean, as signing varies by nature with
+    /// some algorithms, and a second holds as many as fit; of other steps the median, which the machine's noise leaves alone.
     pub fn handshake(&self) -> [Duration; 2] {
         let median = |spread: Spread| Duration::from_nanos(spread.p50_ns);
         let client = [self.client_setup, self.client_hello, self.client_finish];

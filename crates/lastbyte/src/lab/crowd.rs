@@ -42,7 +42,7 @@ pub(crate) fn packets(cell: &Cell) -> u32 {
         let packet = direction.rate.map_or(Duration::from_millis(1), |rate| {
             rate.serialisation(cell.hosts.mtu.bytes().into())
         });
-        let time = crowd.cross_lead + REST;
+        let time = crowd.cross_lead.mul_f64(1.5) + REST;
         1.5 * time.as_secs_f64() / packet.as_secs_f64().max(1e-9)
     });
     each.sum::<f64>() as u32
@@ -173,8 +173,10 @@ impl Crossing {
             starts.wait(index).map_err(LabError::Socket)?;
             return Ok(Crossing { flows: Vec::new() });
         }
-        let start = starts.after(crowd.cross_lead, index);
-        let lead = u64::try_from(crowd.cross_lead.as_nanos()).unwrap_or(u64::MAX);
+        // A window rises and falls for seconds: connections are to meet it anywhere.
+        let lead = crowd.cross_lead + starts.drawn(crowd.cross_lead, index);
+        let start = starts.after(lead, index);
+        let lead = u64::try_from(lead.as_nanos()).unwrap_or(u64::MAX);
         let begin = Time(start.0.saturating_sub(lead));
         starts::sleep_until(begin).map_err(LabError::Socket)?;
         let mut flows = Vec::new();

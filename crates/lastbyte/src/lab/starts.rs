@@ -38,6 +38,17 @@ impl Starts {
         }
     }
 
+    /// A time below this that the luck of connection `index` draws.
+    pub(crate) fn drawn(self, most: Duration, index: u32) -> Duration {
+        let (seed, index) = match self {
+            Starts::Now => return Duration::ZERO,
+            Starts::ByLuck(seed) => (seed, index),
+            Starts::ByLuckOf(seed, index) => (seed, index),
+        };
+        let most = u64::try_from(most.as_nanos()).unwrap_or(u64::MAX);
+        Duration::from_nanos(seed.part(&format!("lead {index}")).0 % most.max(1))
+    }
+
     /// When connection `index` may start, if that is not to be sooner than in so long.
     pub(crate) fn after(self, wait: Duration, index: u32) -> Time {
         let earliest = sys::now() + wait;
@@ -84,5 +95,18 @@ mod tests {
         }
         let place = |index| start_after(Time(0), seed, index);
         assert_ne!(place(0), place(1));
+    }
+
+    #[test]
+    fn luck_draws_below_the_most() {
+        let starts = Starts::ByLuck(Seed(1));
+        let most = Duration::from_secs(5);
+        let drawn: Vec<Duration> = (0..1000).map(|index| starts.drawn(most, index)).collect();
+        assert!(drawn.iter().all(|time| *time < most));
+        let early = drawn.iter().filter(|time| **time < most / 2).count();
+        assert!((450..550).contains(&early), "{early}");
+        assert_eq!(Starts::ByLuckOf(Seed(1), 7).drawn(most, 3), drawn[7]);
+        assert_eq!(Starts::Now.drawn(most, 3), Duration::ZERO);
+        assert_eq!(starts.drawn(Duration::ZERO, 3), Duration::ZERO);
     }
 }

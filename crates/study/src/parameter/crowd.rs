@@ -49,7 +49,10 @@ pub(super) static CROSS_LEAD: Spec = Spec {
     transport: None,
     title: "lead of cross traffic, ms",
     caption: Caption::Unusual(|cell| {
-        format!("begun {} before", format_duration(cell.crowd.cross_lead))
+        format!(
+            "begun {} before at least",
+            format_duration(cell.crowd.cross_lead)
+        )
     }),
     reading: Reading::Text,
     place: Place::Cell(Access {
@@ -61,13 +64,13 @@ pub(super) static CROSS_LEAD: Spec = Spec {
     }),
     command_line: Some(CommandLine {
         value_name: "TIME",
-        help: "How long --cross-traffic has been under way when a connection begins",
+        help: "How long --cross-traffic has been under way at least when a connection begins; each draws up to twice as long",
         choice: Choice::Usual("5s"),
         lists: Lists::Taken,
     }),
     column: Some(Column {
         name: "cross_lead_ns",
-        doc: "how long the cross traffic had been under way when the connection began",
+        doc: "how long the cross traffic had been under way at least when the connection began, which draws up to twice as long",
     }),
 };
 
