@@ -181,6 +181,35 @@ fn connections_at_once_share_the_rate_and_nothing_else() {
     }
 }
 
+/// Where users have networks of their own, a transfer shares the rate that each draws.
+#[test]
+fn users_of_several_networks_meet_cross_traffic_at_the_rate_of_theirs() {
+    let options = [
+        "--baseline",
+        ARM,
+        "--mix",
+        "lte=1,fibre=1",
+        "--data",
+        "0B",
+        "--connections",
+        "4",
+    ];
+    let connect = |crowd: &[&str]| -> Vec<Duration> {
+        let rows = rows(&[&options[..], crowd].concat());
+        rows.iter().map(|row| row.time("connect_ns")).collect()
+    };
+    let crowd = ["--cross-traffic", "cubic", "--cross-lead", "2s"];
+    let (alone, beside) = (connect(&[]), connect(&crowd));
+    assert_eq!(beside.len(), 4);
+    assert!(
+        beside
+            .iter()
+            .zip(&alone)
+            .any(|(beside, alone)| beside > alone),
+        "{beside:?}"
+    );
+}
+
 /// A block holds whole groups, whatever their size.
 #[test]
 fn a_sample_of_several_blocks_has_whole_groups() {

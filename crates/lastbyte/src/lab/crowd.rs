@@ -21,8 +21,8 @@ use super::socket::open_socket;
 use super::starts::{self, Starts};
 use super::surroundings::{MAX_CONNECTIONS, SERVER, Sides};
 use crate::study::{
-    Cell, Congestion, CpuTime, CrossFlow, CrossTraffic, CrossWay, Crowd, Experiment, Study,
-    is_modelled,
+    Cell, Congestion, CpuTime, CrossFlow, CrossTraffic, CrossWay, Crowd, Experiment, Parameter,
+    Study, is_modelled,
 };
 
 /// About how many packets the transfers beside one connection have, with what acknowledges them.
@@ -108,7 +108,9 @@ fn check_cell(experiment: &Experiment, cell: &Cell) -> Result<(), String> {
             CrossWay::Down => &cell.link.backward,
             CrossWay::Up => &cell.link.forward,
         };
-        if direction.rate.is_none() && direction.trace.is_none() {
+        let is_limited =
+            direction.rate.is_some() || direction.trace.is_some() || cell.draws(Parameter::RATE);
+        if !is_limited {
             return Err(
                 "nothing limits the rate that cross_traffic would share: give the link a rate or a trace".to_owned(),
             );
