@@ -309,6 +309,21 @@ fn what_a_crowd_does_not_go_with_is_refused_in_a_line() {
             "leave at_once or cpu out",
         ),
         (
+            &["--baseline", ARM, "--at-once", "6", "--connections", "200"],
+            "ask for 204",
+        ),
+        (
+            &[
+                "--baseline",
+                ARM,
+                "--at-once",
+                "2",
+                "--preset",
+                "published-2024",
+            ],
+            "leave at_once or preset out",
+        ),
+        (
             &["--baseline", ARM, "--at-once", "7919,7907"],
             "no common multiple",
         ),

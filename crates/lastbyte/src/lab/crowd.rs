@@ -22,7 +22,7 @@ use super::starts::{self, Starts};
 use super::surroundings::{MAX_CONNECTIONS, SERVER, Sides};
 use crate::study::{
     Cell, Congestion, CpuTime, CrossFlow, CrossTraffic, CrossWay, Crowd, Experiment, Parameter,
-    Study, is_modelled,
+    Preset, Study, is_modelled,
 };
 
 /// About how many packets the transfers beside one connection have, with what acknowledges them.
@@ -92,7 +92,7 @@ fn check_cell(experiment: &Experiment, cell: &Cell) -> Result<(), String> {
     let mut arms = experiment.arms.iter();
     if let Some(arm) = arms.find(|arm| is_modelled(arm, experiment.quic_in)) {
         return Err(format!(
-            "arm {:?}: the model of QUIC has one connection on a link: write quic_in = \"guest\"",
+            "arm {:?}: the model of QUIC has one connection on a link: write quic_in = \"guest\" (--quic-in guest)",
             arm.name
         ));
     }
@@ -118,6 +118,20 @@ fn check_cell(experiment: &Experiment, cell: &Cell) -> Result<(), String> {
     }
     if crowd.at_once == 1 {
         return Ok(());
+    }
+    if cell.preset == Preset::Published2024 {
+        return Err(format!(
+            "the preset {} has one connection after the other: leave at_once or preset out",
+            cell.preset
+        ));
+    }
+    let connections = experiment.connections.most();
+    if connections % crowd.at_once != 0 {
+        let whole = connections.next_multiple_of(crowd.at_once);
+        return Err(format!(
+            "{connections} connections are no whole number of {} at once: ask for {whole}",
+            crowd.at_once
+        ));
     }
     if experiment.cpu == CpuTime::Calibrated {
         return Err(
