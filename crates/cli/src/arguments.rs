@@ -220,6 +220,14 @@ fn parsed(text: &str) -> Result<Arm, Failure> {
     }
 }
 
+/// Reads a table that somebody may have of all their users, or of all their servers.
+pub(super) fn table(path: &Path) -> Result<Vec<u8>, Failure> {
+    /// Tables of some ten million users.
+    const MOST: u64 = 1 << 30;
+    lastbyte_files::read(path, MOST)
+        .map_err(|error| Failure::Usage(format!("can't read \"{}\": {error}", path.display())))
+}
+
 /// Makes sure that no arm is there twice, nor a name.
 pub(super) fn check_once(arms: &[Arm]) -> Result<(), Failure> {
     for (index, arm) in arms.iter().enumerate() {

@@ -101,14 +101,10 @@ impl Explain {
 }
 
 fn chain_sizes(path: &Path) -> Result<ChainSizes, Failure> {
-    /// A hundred bytes for each of ten million servers.
-    const MOST: u64 = 1 << 30;
     if path == Path::new("public") {
         return ChainSizes::public().map_err(Failure::usage);
     }
-    let content = lastbyte_files::read(path, MOST)
-        .map_err(|error| Failure::Usage(format!("can't read \"{}\": {error}", path.display())))?;
-    ChainSizes::parse(&path.to_string_lossy(), &content).map_err(Failure::usage)
+    ChainSizes::parse(&path.to_string_lossy(), &arguments::table(path)?).map_err(Failure::usage)
 }
 
 /// A network by name comes without the loss and the jitter that it has: it is explained at its best.

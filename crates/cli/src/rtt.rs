@@ -115,7 +115,7 @@ impl Rtt {
     pub(super) fn run(self) -> Result<(), Failure> {
         let table = match &self.table {
             None => RttTable::azure(),
-            Some(path) => RttTable::parse(&path.to_string_lossy(), &read(path)?),
+            Some(path) => RttTable::parse(&path.to_string_lossy(), &arguments::table(path)?),
         };
         let table = table.map_err(Failure::usage)?;
         let Some(users) = &self.users else {
@@ -124,7 +124,7 @@ impl Rtt {
                 Format::Json => print_json(&report::table_json(&table)),
             };
         };
-        let users = Users::parse(&users.to_string_lossy(), &read(users)?);
+        let users = Users::parse(&users.to_string_lossy(), &arguments::table(users)?);
         let question = self.question()?;
         let has_arms = !question.arms.is_empty();
         let geography = users.and_then(|users| Geography::new(question, &users, &table));
@@ -221,13 +221,6 @@ fn only<'a>(geography: &'a Geography, option: &str) -> Result<&'a Setting, Failu
             settings.len()
         ))),
     }
-}
-
-fn read(path: &Path) -> Result<Vec<u8>, Failure> {
-    /// Tables of some ten million users.
-    const MOST: u64 = 1 << 30;
-    lastbyte_files::read(path, MOST)
-        .map_err(|error| Failure::Usage(format!("can't read \"{}\": {error}", path.display())))
 }
 
 fn rtt(text: &str) -> Result<Duration, String> {

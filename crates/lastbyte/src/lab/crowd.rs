@@ -13,7 +13,7 @@ use std::sync::{Arc, OnceLock};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use lastbyte_link::Time;
+use lastbyte_link::{Direction, Side, Time};
 use nix::sys::socket::{self, Backlog, SockaddrIn, bind, connect, listen, setsockopt, sockopt};
 
 use super::LabError;
@@ -35,10 +35,7 @@ pub(crate) fn packets(cell: &Cell) -> u32 {
         flows.any(|flow| flow.way == *way)
     });
     let each = ways.map(|way| {
-        let direction = match way {
-            CrossWay::Down => &cell.link.backward,
-            CrossWay::Up => &cell.link.forward,
-        };
+        let direction = direction(cell, way);
         let packet = direction.rate.map_or(Duration::from_millis(1), |rate| {
             rate.serialisation(cell.hosts.mtu.bytes().into())
         });
@@ -46,6 +43,14 @@ pub(crate) fn packets(cell: &Cell) -> u32 {
         1.5 * time.as_secs_f64() / packet.as_secs_f64().max(1e-9)
     });
     each.sum::<f64>() as u32
+}
+
+/// Where bytes that go this way go.
+fn direction(cell: &Cell, way: CrossWay) -> &Direction {
+    match way {
+        CrossWay::Down => &cell.link.backward,
+        CrossWay::Up => &cell.link.forward,
+    }
 }
 
 /// Of how many connections a block of a study has to be a multiple, so that those that begin together are of one.
@@ -104,10 +109,7 @@ fn check_cell(experiment: &Experiment, cell: &Cell) -> Result<(), String> {
         ));
     }
     for flow in crowd.cross_traffic.flows() {
-        let direction = match flow.way {
-            CrossWay::Down => &cell.link.backward,
-            CrossWay::Up => &cell.link.forward,
-        };
+        let direction = direction(cell, flow.way);
         let is_limited =
             direction.rate.is_some() || direction.trace.is_some() || cell.draws(Parameter::RATE);
         if !is_limited {
@@ -126,7 +128,7 @@ fn check_cell(experiment: &Experiment, cell: &Cell) -> Result<(), String> {
         ));
     }
     let connections = experiment.connections.most();
-    if connections % crowd.at_once != 0 {
+    if !connections.is_multiple_of(crowd.at_once) {
         let whole = connections.next_multiple_of(crowd.at_once);
         return Err(format!(
             "{connections} connections are no whole number of {} at once: ask for {whole}",
@@ -261,11 +263,7 @@ impl Flow {
                 let (listener, server) = (listener.clone(), server.clone());
                 move || {
                     if let Ok((accepted, _)) = listener.accept() {
-                        let side = match way {
-                            CrossWay::Down => Role::Sends,
-                            CrossWay::Up => Role::Receives,
-                        };
-                        side.play(server.get_or_init(|| accepted));
+                        Role::of(Side::Server, way).play(server.get_or_init(|| accepted));
                     }
                 }
             }),
@@ -274,11 +272,7 @@ impl Flow {
                 move || {
                     let to = SocketAddrV4::new(SERVER, SERVER_PORT + number);
                     if connect(client.as_raw_fd(), &SockaddrIn::from(to)).is_ok() {
-                        let side = match way {
-                            CrossWay::Down => Role::Receives,
-                            CrossWay::Up => Role::Sends,
-                        };
-                        side.play(&client);
+                        Role::of(Side::Client, way).play(&client);
                     }
                 }
             }),
@@ -309,6 +303,13 @@ enum Role {
 }
 
 impl Role {
+    fn of(end: Side, way: CrossWay) -> Role {
+        match (end, way) {
+            (Side::Server, CrossWay::Down) | (Side::Client, CrossWay::Up) => Role::Sends,
+            (Side::Server, CrossWay::Up) | (Side::Client, CrossWay::Down) => Role::Receives,
+        }
+    }
+
     fn play(self, mut socket: &TcpStream) {
         /// As much as programs write and read at once.
         const AT_ONCE: usize = 64 << 10;

@@ -72,12 +72,7 @@ impl Population {
         let text = super::text(path)?;
         let source = Source { path, text: &text };
         let document = source.parse()?;
-        let known: Vec<&str> = document
-            .get_ref()
-            .keys()
-            .map(|key| &**key.get_ref())
-            .collect();
-        let top = Table::new(source, String::new(), 0..0, document.get_ref(), &known)?;
+        let top = Table::of_any(source, document.get_ref());
         let read = population(&top, &super::folder(&top, path)?)?;
         read.map_or_else(|| Err(top.missing("population", HEADER)), Read::whole)
     }

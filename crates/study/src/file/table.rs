@@ -54,6 +54,16 @@ pub(super) struct Table<'a> {
 }
 
 impl<'a> Table<'a> {
+    /// What stands above all tables of a file that may have whatever else it likes.
+    pub(super) fn of_any(source: Source<'a>, entries: &'a DeTable<'a>) -> Self {
+        Self {
+            source,
+            header: String::new(),
+            place: 0..0,
+            entries,
+        }
+    }
+
     pub(super) fn new(
         source: Source<'a>,
         header: String,

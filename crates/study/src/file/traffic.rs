@@ -33,12 +33,7 @@ impl Kind {
         let text = super::utf8(path, file.content.to_vec())?;
         let source = Source { path, text: &text };
         let document = source.parse()?;
-        let known: Vec<&str> = document
-            .get_ref()
-            .keys()
-            .map(|key| &**key.get_ref())
-            .collect();
-        let top = Table::new(source, String::new(), 0..0, document.get_ref(), &known)?;
+        let top = Table::of_any(source, document.get_ref());
         let mut kind = kind(&top)?;
         kind.population.digest = population::digest([&file]);
         kind.population.files = vec![file];

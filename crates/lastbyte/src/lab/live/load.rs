@@ -50,6 +50,19 @@ pub(super) struct Load<'a> {
     pub(super) crossing: &'a (dyn Fn() + Sync),
 }
 
+impl<'a> Load<'a> {
+    /// Starts the connection of a slot.
+    fn start(&self, endpoints: &mut Endpoints<'a>, slot: u32) -> Result<(), LabError> {
+        let index = self.first_index + slot;
+        let plan = Plan {
+            stack: self.stack,
+            exchange: self.exchange.of_connection(index),
+            transport: self.transport,
+        };
+        endpoints.start(slot, index, plan)
+    }
+}
+
 /// How the endpoints fared in a block.
 pub(super) struct EndpointReport {
     /// By slot; those that an interrupt cut off are absent.
@@ -144,12 +157,7 @@ fn carry<'a>(
             if let Some(slot) = slots.next() {
                 let index = load.first_index + slot;
                 load.starts.wait(index).map_err(LabError::Socket)?;
-                let plan = Plan {
-                    stack: load.stack,
-                    exchange: load.exchange.of_connection(index),
-                    transport: load.transport,
-                };
-                endpoints.start(slot, index, plan)?;
+                load.start(endpoints, slot)?;
             }
         }
         let next: Option<Time> = starts.peek().map(|Reverse(at)| *at);
@@ -186,12 +194,7 @@ fn carry_crowds<'a>(
         )?;
         let end = together.end;
         for slot in together {
-            let plan = Plan {
-                stack: load.stack,
-                exchange: load.exchange.of_connection(load.first_index + slot),
-                transport: load.transport,
-            };
-            endpoints.start(slot, load.first_index + slot, plan)?;
+            load.start(endpoints, slot)?;
         }
         while endpoints.ended() < end {
             if shared.is_stopped() {
