@@ -69,8 +69,9 @@ const MOST_LIVE: u32 = 50_000;
 const LONGEST_LIVE: Duration = Duration::from_secs(3600);
 /// A table that nobody reads to its end.
 const MOST_RATES: usize = 100;
-/// Of each way to begin, so that some are slower than 99.9 %; for five seconds at most.
+/// Of each way to begin, so that some are slower than 99.9 %.
 const MEASURED: u32 = 4000;
+const MEASURED_WITHIN: Duration = Duration::from_secs(5);
 /// Shares of what the slowest server can do.
 const SHARES: [f64; 5] = [0.1, 0.5, 0.8, 0.9, 0.95];
 
@@ -212,8 +213,8 @@ impl Load {
         if self.live {
             // Beyond what can be served, only the schedule's length says how long who waits.
             for point in &points {
-                if let Some(queue) = &point.waits {
-                    live.push(self.live(side, cores, (point.rate, queue), interrupt)?);
+                if point.waits.is_some() {
+                    live.push(self.live(side, cores, point.rate, interrupt)?);
                 }
             }
         }
@@ -230,7 +231,7 @@ impl Load {
         check_interrupt(interrupt)?;
         Ok(LoadedArm {
             name: side.name.clone(),
-            measured: side.full.len() + side.resumed.len(),
+            measured: side.full.cpu.len() + side.resumed.cpu.len(),
             mean: mix.mean().ok_or_else(unmeasured)?,
             saturation: side.saturation(self.resumes, cores)?,
             points,
@@ -244,12 +245,13 @@ impl Load {
         &self,
         side: &Side,
         cores: NonZero<u32>,
-        (rate, queue): (PerSecond, &Waits),
+        rate: PerSecond,
         interrupt: &AtomicBool,
     ) -> Result<LivePoint, Failure> {
         let seed = Seed(self.seed);
         let handshakes = self.handshakes();
-        let mix = side.mix(self.resumes);
+        let mix = side.clock(self.resumes);
+        let queue = at_rate(&mix, cores, rate, handshakes, seed);
         let times = Arrivals::Steady(rate).times(handshakes, seed);
         let arms = (0..).map(|index| side.arm(mix.resumes_at(seed, index)));
         let schedule: Vec<_> = times.into_iter().zip(arms).collect();
@@ -261,7 +263,7 @@ impl Load {
         Ok(LivePoint {
             rate,
             waits: Waits::of(&live.served, handshakes / BEGIN),
-            queue: queue.clone(),
+            queue: queue.and_then(|point| point.waits),
             taken: live.taken(),
         })
     }
@@ -285,13 +287,43 @@ fn rounded(rate: f64) -> f64 {
     (rate / unit).floor() * unit
 }
 
+/// What handshakes compute that were alone.
+#[derive(Default)]
+struct Measured {
+    /// In CPU time.
+    cpu: Vec<Computing>,
+    /// By the clock, on the cores of this machine.
+    clock: Vec<Computing>,
+    /// How long a core that waited took to begin.
+    wakes: Duration,
+}
+
+impl Measured {
+    fn of(arm: &PreparedArm, interrupt: &AtomicBool) -> Result<Measured, Failure> {
+        match lab::load::alone(arm, MEASURED as usize, MEASURED_WITHIN, interrupt) {
+            Ok(Some(live)) => Ok(Measured {
+                wakes: live.wakes(),
+                cpu: live.cpu,
+                clock: live.clock,
+            }),
+            Ok(None) => Err(interrupted()),
+            // One core has to do for both ends.
+            Err(LiveLoadError::Cores { .. }) => Ok(Measured {
+                cpu: Calibration::of_each(arm, Effort::UpTo(MEASURED))?,
+                ..Measured::default()
+            }),
+            Err(error) => Err(Failure::Run(format!("{}: {error}", arm.arm.label))),
+        }
+    }
+}
+
 /// An arm, and what its handshakes compute.
 struct Side {
     name: String,
     begins: PreparedArm,
     again: Option<PreparedArm>,
-    full: Vec<Computing>,
-    resumed: Vec<Computing>,
+    full: Measured,
+    resumed: Measured,
 }
 
 impl Side {
@@ -311,7 +343,7 @@ impl Side {
         let measure = |arm: &PreparedArm| {
             check_interrupt(interrupt)?;
             bar.say(format!("computing of {}", arm.arm.label));
-            Ok::<_, Failure>(Calibration::of_each(arm, Effort::UpTo(MEASURED))?)
+            Measured::of(arm, interrupt)
         };
         let begins = prepare_one(arm)?;
         let full = measure(&begins)?;
@@ -330,9 +362,20 @@ impl Side {
 
     fn mix(&self, resumes: Probability) -> Mix<'_> {
         Mix {
-            full: &self.full,
-            resumed: &self.resumed,
+            full: &self.full.cpu,
+            resumed: &self.resumed.cpu,
             resumes,
+            wakes: Duration::ZERO,
+        }
+    }
+
+    /// As real cores have it.
+    fn clock(&self, resumes: Probability) -> Mix<'_> {
+        Mix {
+            full: &self.full.clock,
+            resumed: &self.resumed.clock,
+            resumes,
+            wakes: self.full.wakes,
         }
     }
 

@@ -50,8 +50,9 @@ pub struct LivePoint {
     pub rate: PerSecond,
     /// What they waited.
     pub waits: Waits,
-    /// What the queue makes of the very same schedule.
-    pub queue: Waits,
+    /// What the queue makes of the very same schedule, by what handshakes took there alone; `None` where that is more than
+    /// there is.
+    pub queue: Option<Waits>,
     /// Which share of their time on a core something else ran there.
     pub taken: f64,
 }
@@ -310,6 +311,7 @@ fn points(loaded: &Loaded) -> String {
 }
 
 fn live(loaded: &Loaded) -> String {
+    let none = || "no result".to_owned();
     let mut rows = Vec::new();
     for arm in &loaded.arms {
         for point in &arm.live {
@@ -317,12 +319,12 @@ fn live(loaded: &Loaded) -> String {
                 let rate = format!("{}/s", point.rate);
                 ([arm.name.clone(), rate, what.to_owned()], waits)
             };
-            let cores = if point.is_overtaken(arm) {
-                Err("no result".to_owned())
-            } else {
-                Ok(&point.waits)
+            let queue = point.queue.as_ref().ok_or_else(none);
+            let cores = match &queue {
+                Ok(_) if !point.is_overtaken(arm) => Ok(&point.waits),
+                _ => Err(none()),
             };
-            rows.extend([row("cores", cores), row("queue", Ok(&point.queue))]);
+            rows.extend([row("cores", cores), row("queue", queue)]);
         }
     }
     table(["on real cores", "rate", ""], Align::Left, rows)
@@ -378,7 +380,7 @@ pub fn json(loaded: &Loaded) -> Value {
             json!({
                 "rate": live.rate.get(),
                 "cores": waits(&live.waits),
-                "queue": waits(&live.queue),
+                "queue": live.queue.as_ref().map(waits),
                 "taken": live.taken,
             })
         });

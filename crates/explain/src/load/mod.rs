@@ -46,6 +46,8 @@ pub struct Mix<'a> {
     pub resumed: &'a [Computing],
     /// The share that resumes.
     pub resumes: Probability,
+    /// How long a core that waits takes to begin with a Finished.
+    pub wakes: Duration,
 }
 
 impl Mix<'_> {
@@ -214,5 +216,5 @@ fn served(
     let computing = (0..handshakes).map(|index| mix.draw(seed, index));
     let computing: Vec<Computing> = computing.collect::<Option<_>>()?;
     let arrivals = arrivals.times(handshakes, seed);
-    Some(serve(&arrivals, &computing, cores))
+    Some(serve(&arrivals, &computing, cores, mix.wakes))
 }

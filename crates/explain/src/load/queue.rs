@@ -35,8 +35,14 @@ enum Visit {
 
 /// Serves handshakes in the order in which they are ready, each by the core that is free first: who is ready at the same
 /// time goes by what is left to do for it, and then by its place in `computing`. Who has nothing to compute with a Finished
-/// waits for no core with it. `arrivals` are in ascending order.
-pub fn serve(arrivals: &[Duration], computing: &[Computing], cores: NonZero<u32>) -> Vec<Served> {
+/// waits for no core with it. A core that is free when a Finished comes begins only when it is awake, after `wakes`.
+/// `arrivals` are in ascending order.
+pub fn serve(
+    arrivals: &[Duration],
+    computing: &[Computing],
+    cores: NonZero<u32>,
+    wakes: Duration,
+) -> Vec<Served> {
     let mut served = vec![Served::default(); arrivals.len().min(computing.len())];
     let mut hellos = (0..served.len()).peekable();
     // Handshakes that come for the second time.
@@ -66,11 +72,12 @@ pub fn serve(arrivals: &[Duration], computing: &[Computing], cores: NonZero<u32>
         else {
             return served;
         };
-        let start = ready.max(core.0);
-        let takes = match visit {
-            Visit::ClientHello => of.answer,
-            Visit::Finished => of.finish,
+        let (begins, takes) = match visit {
+            Visit::ClientHello => (ready, of.answer),
+            Visit::Finished if core.0 < ready => (ready.saturating_add(wakes), of.finish),
+            Visit::Finished => (ready, of.finish),
         };
+        let start = begins.max(core.0);
         let end = start.saturating_add(takes);
         core.0 = end;
         handshake.computing += takes;

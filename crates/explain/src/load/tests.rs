@@ -33,6 +33,7 @@ fn mix_of(full: &[Computing]) -> Mix<'_> {
         full,
         resumed: &[],
         resumes: Probability::ZERO,
+        wakes: Duration::ZERO,
     }
 }
 
@@ -52,12 +53,16 @@ fn by_hand() {
         client: ms(5),
         finish: ms(2),
     };
-    let served = serve(&[Duration::ZERO; 3], &[of; 3], cores(2));
+    let served = serve(&[Duration::ZERO; 3], &[of; 3], cores(2), ms(0));
     let waiting = served.iter().map(|served| served.waiting);
     assert_eq!(waiting.collect::<Vec<_>>(), [ms(0), ms(2), ms(10)]);
     let done = served.iter().map(|served| served.done);
     assert_eq!(done.collect::<Vec<_>>(), [ms(17), ms(19), ms(27)]);
     assert!(served.iter().all(|served| served.computing == ms(12)));
+    // Finished 0 finds core 2 free since 10 ms, 1 finds it at work, and 2 finds both free since 20 ms.
+    let served = serve(&[Duration::ZERO; 3], &[of; 3], cores(2), ms(1));
+    let waiting = served.iter().map(|served| served.waiting);
+    assert_eq!(waiting.collect::<Vec<_>>(), [ms(1), ms(3), ms(11)]);
 }
 
 #[test]
@@ -177,6 +182,7 @@ fn a_mix_is_of_both() {
         full: &full,
         resumed: &resumed,
         resumes: "75%".parse().unwrap(),
+        wakes: Duration::ZERO,
     };
     assert_eq!(mix.mean(), Some(Duration::from_micros(1750)));
     let drawn = (0..10_000).map(|index| mix.draw(Seed(1), index).unwrap());
@@ -252,16 +258,24 @@ fn percentiles_are_the_least_time_that_is_not_exceeded() {
 }
 
 /// Another way to the same: each millisecond, every core that is free takes whoever has been ready longest.
-fn by_steps(arrivals: &[Duration], computing: &[Computing], cores: u32) -> Vec<Served> {
+fn by_steps(
+    arrivals: &[Duration],
+    computing: &[Computing],
+    cores: u32,
+    wakes: Duration,
+) -> Vec<Served> {
     let mut served = vec![Served::default(); arrivals.len()];
     // Ready, Finished before hello, who.
     let mut ready: Vec<(Duration, bool, usize)> = (arrivals.iter().enumerate())
         .map(|(at, time)| (*time, true, at))
         .collect();
     let mut busy: Vec<(Duration, bool, usize)> = Vec::new();
+    // Since when each core is free that is.
+    let mut free = vec![Duration::ZERO; cores as usize];
     let mut now = Duration::ZERO;
     while !(ready.is_empty() && busy.is_empty()) {
-        for (_, is_hello, who) in busy.extract_if(.., |(end, ..)| *end <= now) {
+        for (end, is_hello, who) in busy.extract_if(.., |(end, ..)| *end <= now) {
+            free.push(end);
             if is_hello {
                 ready.push((now + computing[who].client, false, who));
             } else {
@@ -269,16 +283,19 @@ fn by_steps(arrivals: &[Duration], computing: &[Computing], cores: u32) -> Vec<S
             }
         }
         ready.sort();
-        while (busy.len() as u32) < cores && ready.first().is_some_and(|(at, ..)| *at <= now) {
+        free.sort();
+        while !free.is_empty() && ready.first().is_some_and(|(at, ..)| *at <= now) {
             let (at, is_hello, who) = ready.remove(0);
             let takes = if is_hello {
                 computing[who].answer
             } else {
                 computing[who].finish
             };
-            served[who].waiting += now - at;
+            let sleeps = free.remove(0) < at && !is_hello;
+            let begins = now + if sleeps { wakes } else { Duration::ZERO };
+            served[who].waiting += begins - at;
             served[who].computing += takes;
-            busy.push((now + takes, is_hello, who));
+            busy.push((begins + takes, is_hello, who));
         }
         now += ms(1);
     }
@@ -290,13 +307,14 @@ proptest! {
     fn step_by_step_it_is_the_same(
         handshakes in prop::collection::vec((0u64..30, 1u64..8, 1u64..8, 1u64..8), 0..30),
         of_cores in 1u32..5,
+        wakes in 0u64..4,
     ) {
         let mut arrivals: Vec<Duration> = handshakes.iter().map(|of| ms(of.0)).collect();
         arrivals.sort();
         let computing: Vec<Computing> = (handshakes.iter())
             .map(|of| Computing { answer: ms(of.1), client: ms(of.2), finish: ms(of.3) })
             .collect();
-        let found = serve(&arrivals, &computing, cores(of_cores));
-        prop_assert_eq!(found, by_steps(&arrivals, &computing, of_cores));
+        let found = serve(&arrivals, &computing, cores(of_cores), ms(wakes));
+        prop_assert_eq!(found, by_steps(&arrivals, &computing, of_cores, ms(wakes)));
     }
 }

@@ -51,24 +51,36 @@ pub(super) fn go_first(priority: i32) {
     let _ = sys::schedule_fifo(priority);
 }
 
-/// Spins on a core while nothing else runs there. A core that sleeps between packets wakes
-/// up late and works slowly at first, a virtual one above all; a server's core under load
-/// does neither.
+/// Spins on a core of those of [`take_core`], while nothing else runs there.
 pub(super) fn keep_awake(cpus: &[usize], thread: usize, shared: &Shared) {
-    if cpus.len() < 2 || sys::schedule_idle().is_err() {
+    if cpus.len() > 1
+        && let Some(cpu) = nth_from_last(cpus, thread)
+    {
+        spin_on(cpu, || !shared.is_stopped());
+    }
+}
+
+/// Spins on a CPU while nothing else runs there, where the machine allows it. A core that sleeps between packets wakes
+/// up late and works slowly at first, a virtual one above all; a server's core under load does neither.
+pub(super) fn spin_on(cpu: usize, goes_on: impl Fn() -> bool) {
+    if sys::schedule_idle().is_err() {
         return;
     }
-    pin(cpus, thread);
-    while !shared.is_stopped() {
+    stay_on(cpu);
+    while goes_on() {
         std::hint::spin_loop();
     }
 }
 
+fn nth_from_last(cpus: &[usize], thread: usize) -> Option<usize> {
+    cpus.iter().rev().nth(thread).copied()
+}
+
 fn pin(cpus: &[usize], thread: usize) {
     if cpus.len() > 1
-        && let Some(cpu) = cpus.iter().rev().nth(thread)
+        && let Some(cpu) = nth_from_last(cpus, thread)
     {
-        stay_on(*cpu);
+        stay_on(cpu);
     }
 }
 

@@ -12,7 +12,8 @@ use lastbyte_tls::{Connection, Progress, TlsError};
 use thiserror::Error;
 
 use super::PreparedArm;
-use super::cores::{available_cpus, go_first, stay_on};
+use super::calibration::{Calibration, CalibrationError, Effort};
+use super::cores::{available_cpus, go_first, spin_on, stay_on};
 use super::lock::lock;
 use super::sys::thread_cpu_time;
 use crate::explain::load::{Computing, Served};
@@ -22,8 +23,10 @@ use crate::explain::load::{Computing, Served};
 pub struct Live {
     /// How each handshake was served, in the order of arrivals.
     pub served: Vec<Served>,
-    /// The CPU time that each took, and how long its client took to send its Finished.
-    pub computing: Vec<Computing>,
+    /// The CPU time that each took.
+    pub cpu: Vec<Computing>,
+    /// How long each took by the clock, with what else ran on its cores.
+    pub clock: Vec<Computing>,
 }
 
 impl Live {
@@ -31,10 +34,17 @@ impl Live {
     /// on the same processor.
     #[must_use]
     pub fn taken(&self) -> f64 {
-        let wall: Duration = self.served.iter().map(|served| served.computing).sum();
-        let cpu: Duration = self.computing.iter().map(Computing::server).sum();
-        let wall = wall.as_secs_f64().max(f64::MIN_POSITIVE);
-        (1.0 - cpu.as_secs_f64() / wall).max(0.0)
+        let sum = |all: &[Computing]| all.iter().map(Computing::server).sum::<Duration>();
+        let clock = sum(&self.clock).as_secs_f64().max(f64::MIN_POSITIVE);
+        (1.0 - sum(&self.cpu).as_secs_f64() / clock).max(0.0)
+    }
+
+    /// How long a core that waits takes to begin with a Finished, where no handshake waits for another.
+    #[must_use]
+    pub fn wakes(&self) -> Duration {
+        let mut waits: Vec<_> = self.served.iter().map(|served| served.waiting).collect();
+        waits.sort_unstable();
+        waits.get(waits.len() / 2).copied().unwrap_or_default()
     }
 }
 
@@ -56,6 +66,9 @@ pub enum LiveLoadError {
     /// A handshake failed.
     #[error("a handshake failed: {0}")]
     Tls(#[from] TlsError),
+    /// Nothing could be measured.
+    #[error(transparent)]
+    Calibration(#[from] CalibrationError),
     /// A thread ended too early.
     #[error("{0} ended unexpectedly: this is a bug in Lastbyte, please report it")]
     Crashed(&'static str),
@@ -70,6 +83,34 @@ const NEAR: Duration = Duration::from_micros(50);
 const PRIORITY: i32 = 10;
 /// How often who waits looks whether it is to stop.
 const LOOK: Duration = Duration::from_millis(50);
+
+/// What handshakes of `arm` compute at a server of one core that has room, so that each is alone: with its caches as other
+/// work leaves them, which one handshake after the other on one thread does not have. So many at most, in about so much time;
+/// `None` where that was interrupted.
+///
+/// # Errors
+///
+/// [`LiveLoadError`].
+pub fn alone(
+    arm: &PreparedArm,
+    most: usize,
+    within: Duration,
+    interrupt: &AtomicBool,
+) -> Result<Option<Live>, LiveLoadError> {
+    /// To know about how long one takes.
+    const FIRST: u32 = 20;
+    /// From one to the next, in what both ends compute for one.
+    const APART: f64 = 1.5;
+
+    let first = Calibration::of_each(arm, Effort::UpTo(FIRST))?;
+    let all: Duration = first.iter().map(|one| one.server() + one.client).sum();
+    let apart = all.div_f64(first.len().max(1) as f64).mul_f64(APART);
+    let room = (within.as_secs_f64() / apart.as_secs_f64().max(f64::MIN_POSITIVE)) as usize;
+    let schedule: Vec<_> = (0..most.min(room).max(1))
+        .map(|index| (apart.mul_f64(index as f64), arm))
+        .collect();
+    serve(&schedule, NonZero::<u32>::MIN, interrupt)
+}
 
 /// Has real stacks serve handshakes by a schedule, in ascending order, each of the arm beside it: on so many cores, in the
 /// order in which they are ready, and clients on all others that this process may use. Keys and ClientHellos are made
@@ -104,7 +145,8 @@ pub fn serve(
             again: VecDeque::new(),
             answered: VecDeque::new(),
             served: vec![Served::default(); schedule.len()],
-            computing: vec![Computing::default(); schedule.len()],
+            cpu: vec![Computing::default(); schedule.len()],
+            clock: vec![Computing::default(); schedule.len()],
             left: schedule.len(),
             failed: None,
         }),
@@ -112,7 +154,12 @@ pub fn serve(
         for_clients: Condvar::new(),
         interrupt,
     };
+    let over = AtomicBool::new(false);
     thread::scope(|scope| {
+        let over = &over;
+        for cpu in cpus.iter().copied() {
+            scope.spawn(move || spin_on(cpu, || !over.load(Ordering::Relaxed)));
+        }
         let cores = of_server.iter().map(|cpu| (cpu, Side::Server));
         let clients = of_clients.iter().map(|cpu| (cpu, Side::Client));
         let server = &server;
@@ -131,6 +178,7 @@ pub fn serve(
             // That it crashed is in the state.
             let _ = thread.join();
         }
+        over.store(true, Ordering::Relaxed);
     });
     let state = server.state.into_inner();
     let state = state.unwrap_or_else(PoisonError::into_inner);
@@ -138,7 +186,8 @@ pub fn serve(
         Some(failed) => Err(failed),
         None if state.left == 0 => Ok(Some(Live {
             served: state.served,
-            computing: state.computing,
+            cpu: state.cpu,
+            clock: state.clock,
         })),
         None => Ok(None),
     }
@@ -216,7 +265,8 @@ struct State {
     /// Those that clients have to go on with.
     answered: VecDeque<Answered>,
     served: Vec<Served>,
-    computing: Vec<Computing>,
+    cpu: Vec<Computing>,
+    clock: Vec<Computing>,
     left: usize,
     failed: Option<LiveLoadError>,
 }
@@ -225,6 +275,23 @@ impl State {
     fn is_over(&self) -> bool {
         self.left == 0 || self.failed.is_some()
     }
+
+    /// What a handshake computed, by each clock.
+    fn add(&mut self, index: usize, add: impl Fn(&mut Computing, Clock)) {
+        for (all, clock) in [(&mut self.cpu, Clock::Cpu), (&mut self.clock, Clock::Wall)] {
+            if let Some(computing) = all.get_mut(index) {
+                add(computing, clock);
+            }
+        }
+    }
+}
+
+/// What tells the time.
+#[derive(Clone, Copy)]
+enum Clock {
+    /// Goes on while the thread runs.
+    Cpu,
+    Wall,
 }
 
 /// What comes to the server.
@@ -323,14 +390,17 @@ impl Server<'_> {
             served.computing += now - begun;
             served.done = now.saturating_duration_since(self.begins);
         }
-        if let Some(computing) = state.computing.get_mut(visit.index) {
+        state.add(visit.index, |computing, clock| {
             let part = if is_first {
                 &mut computing.answer
             } else {
                 &mut computing.finish
             };
-            *part += cpu;
-        }
+            *part += match clock {
+                Clock::Cpu => cpu,
+                Clock::Wall => now - begun,
+            };
+        });
         if progress == Progress::Established {
             state.left -= 1;
             if state.left == 0 {
@@ -384,9 +454,9 @@ impl Server<'_> {
         let mut state = lock(&self.state);
         // Within the lock, so that they come in order.
         let ready = Instant::now();
-        if let Some(computing) = state.computing.get_mut(answered.index) {
-            computing.client += ready - answered.since;
-        }
+        state.add(answered.index, |computing, _| {
+            computing.client += ready - answered.since
+        });
         state.again.push_back(Visit {
             index: answered.index,
             ready,

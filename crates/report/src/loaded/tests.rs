@@ -19,6 +19,7 @@ fn arm(name: &str, microseconds: u64, rates: &[&str]) -> LoadedArm {
         full: &computing,
         resumed: &[],
         resumes: Probability::ZERO,
+        wakes: Duration::ZERO,
     };
     let cores = NonZero::new(2).unwrap();
     let points = rates.iter().map(|rate| {
@@ -59,7 +60,7 @@ fn real_cores_beside_the_queue() {
     one.live.push(LivePoint {
         rate: one.points[0].rate,
         waits: waits.clone(),
-        queue: waits,
+        queue: Some(waits),
         taken: 0.25,
     });
     let text = text(&loaded(vec![one]), Screen::PLAIN);
@@ -80,6 +81,7 @@ fn a_storm() {
             full: &computing,
             resumed: &[],
             resumes: Probability::ZERO,
+            wakes: Duration::ZERO,
         };
         let cores = NonZero::new(2).unwrap();
         arm.storm = Some(Storm {

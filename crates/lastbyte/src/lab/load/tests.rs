@@ -34,15 +34,40 @@ fn every_handshake_is_served_once() {
     let live = serve(&schedule, core(), &AtomicBool::new(false));
     let live = live.unwrap().unwrap();
     assert_eq!(live.served.len(), schedule.len());
-    for ((served, computing), (arrives, _)) in
-        live.served.iter().zip(&live.computing).zip(&schedule)
-    {
+    for ((served, computing), (arrives, _)) in live.served.iter().zip(&live.cpu).zip(&schedule) {
         assert!(computing.answer > Duration::ZERO && computing.finish > Duration::ZERO);
         assert!(computing.client > Duration::ZERO);
         // Nothing is done before it came, and no part of its time is longer than all of it.
         assert!(served.done >= *arrives + served.at_server(), "{served:?}");
     }
     assert!((0.0..1.0).contains(&live.taken()), "{}", live.taken());
+}
+
+/// Each is alone, and none takes longer than the clock says.
+#[test]
+fn some_are_measured_alone() {
+    if available_cpus().len() < 2 {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let arm = prepared("x25519/ecdsa-p256", &Store::open(folder.path()));
+    let measure = |most, within| {
+        let live = alone(&arm, most, within, &AtomicBool::new(false));
+        live.unwrap().unwrap()
+    };
+    let live = measure(30, Duration::from_secs(60));
+    assert_eq!(live.served.len(), 30);
+    for (cpu, clock) in live.cpu.iter().zip(&live.clock) {
+        assert!(cpu.answer > Duration::ZERO && cpu.finish > Duration::ZERO);
+        assert!(cpu.server() <= clock.server() && cpu.client == clock.client);
+    }
+    assert!(
+        live.served
+            .iter()
+            .any(|served| served.waiting <= live.wakes())
+    );
+    // However little time there is, one is.
+    assert_eq!(measure(30, Duration::ZERO).served.len(), 1);
 }
 
 #[test]
