@@ -7,9 +7,9 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use lastbyte_fuzz::{change, pieces};
-use lastbyte_link::Time;
+use lastbyte_link::{EcnCodepoint, Time};
 use lastbyte_pki::{ChainSpec, KeyAlgorithm, Store};
-use lastbyte_quic::{End, Kept, Retries, Settings, connection_before};
+use lastbyte_quic::{Ecn, End, Kept, Retries, Settings, connection_before};
 use lastbyte_tls::observer::quic::{PacketKind, has_packet, has_token};
 use lastbyte_tls::{Group, PacketSecret, Randomness, Resumption, Stack, TlsConfig, stack};
 use libfuzzer_sys::fuzz_target;
@@ -28,7 +28,10 @@ static REAL: LazyLock<(Arc<dyn Stack>, Kept)> = LazyLock::new(|| {
 });
 
 fn settings() -> Settings {
-    Settings::with_window(10, Settings::DATAGRAM)
+    Settings {
+        ecn: Ecn::On,
+        ..Settings::with_window(10, Settings::DATAGRAM)
+    }
 }
 
 const CLIENT: usize = 0;
@@ -63,7 +66,9 @@ impl Ends {
             self.got += datagram.len();
             self.is_validated |= has_packet(datagram, PacketKind::Handshake) || has_token(datagram);
         }
-        let answer = self.ends[receiver].receive(self.now, datagram);
+        // As an attacker or a router likes.
+        let ecn = EcnCodepoint::of_class(datagram.len() as u8);
+        let answer = self.ends[receiver].receive(self.now, ecn, datagram);
         if let Some(answer) = answer {
             assert!(!answer.is_empty());
             self.leaves(receiver, answer);
@@ -77,7 +82,10 @@ impl Ends {
             let mut datagram = Vec::new();
             for count in 0.. {
                 assert!(count < 1000, "it has no end of datagrams");
-                if !self.ends[sender].transmit(self.now, &mut datagram) {
+                if self.ends[sender]
+                    .transmit(self.now, &mut datagram)
+                    .is_none()
+                {
                     break;
                 }
                 assert!(!datagram.is_empty() && datagram.len() <= Settings::DATAGRAM.into());
@@ -352,7 +360,7 @@ fuzz_target!(|data: &[u8]| {
                 // Another client's, or another server's of that.
                 let mut other = client(Kept::default(), 3);
                 let mut datagram = Vec::new();
-                while other.transmit(ends.now, &mut datagram) {
+                while other.transmit(ends.now, &mut datagram).is_some() {
                     ends.receive(receiver, &datagram);
                 }
             }

@@ -110,6 +110,8 @@ fn id_of(sender: Side, datagram: &Datagram<'_>) -> ConnectionId {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
+    use lastbyte_link::EcnCodepoint;
+
     use super::*;
     use crate::Point;
 
@@ -124,6 +126,7 @@ mod tests {
         let datagram = Datagram {
             source: source.parse().unwrap(),
             destination: destination.parse().unwrap(),
+            ecn: EcnCodepoint::NotEct,
             payload,
         };
         let mut bytes = datagram.packet().unwrap();

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddrV4;
 
-use lastbyte_link::{TcpPacket, UdpPacket};
+use lastbyte_link::{EcnCodepoint, TcpPacket, UdpPacket};
 
 /// A TCP segment in an IPv4 packet, and its payload.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,6 +46,8 @@ pub struct Datagram<'a> {
     pub source: SocketAddrV4,
     /// Where it goes.
     pub destination: SocketAddrV4,
+    /// What its packet has to say about congestion.
+    pub ecn: EcnCodepoint,
     /// Its data.
     pub payload: &'a [u8],
 }
@@ -63,6 +65,7 @@ impl<'a> Datagram<'a> {
         Some(Datagram {
             source: SocketAddrV4::new(header.source, number(0)?),
             destination: SocketAddrV4::new(header.destination, number(2)?),
+            ecn: EcnCodepoint::of_class(*packet.get(1)?),
             payload: datagram.get(UDP_HEADER..usize::from(number(4)?))?,
         })
     }
@@ -75,7 +78,7 @@ impl<'a> Datagram<'a> {
         let length = u16::try_from(UDP_HEADER + self.payload.len()).ok()?;
         let total = u16::try_from(IP_HEADER).ok()?.checked_add(length)?;
         let mut packet = Vec::with_capacity(usize::from(total));
-        packet.extend([0x45, 0]);
+        packet.extend([0x45, self.ecn.class()]);
         packet.extend(total.to_be_bytes());
         packet.extend(0_u16.to_be_bytes());
         packet.extend(DONT_FRAGMENT.to_be_bytes());
@@ -315,6 +318,7 @@ mod tests {
         let datagram = Datagram {
             source: "198.18.0.1:20000".parse().unwrap(),
             destination: "198.19.0.1:443".parse().unwrap(),
+            ecn: EcnCodepoint::NotEct,
             payload: b"abc",
         };
         let packet = datagram.packet().unwrap();
@@ -337,10 +341,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_datagram_is_read_back(source: u32, port: u16, payload in proptest::collection::vec(any::<u8>(), 0..1500)) {
+        fn a_datagram_is_read_back(source: u32, port: u16, class: u8, payload in proptest::collection::vec(any::<u8>(), 0..1500)) {
             let datagram = Datagram {
                 source: SocketAddrV4::new(source.into(), port),
                 destination: SocketAddrV4::new((!source).into(), !port),
+                ecn: EcnCodepoint::of_class(class),
                 payload: &payload,
             };
             let packet = datagram.packet().unwrap();

@@ -18,6 +18,46 @@ pub enum Fate {
     Waits,
 }
 
+/// What an IP packet has to say about congestion, in the lowest two bits of its traffic class (RFC 3168, 5).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum EcnCodepoint {
+    /// Its sender does not understand ECN.
+    #[default]
+    NotEct = 0b00,
+    /// ECT(1): it does, and asks for L4S (RFC 9331).
+    Ect1 = 0b01,
+    /// ECT(0): it does.
+    Ect0 = 0b10,
+    /// The packet has met congestion.
+    Ce = 0b11,
+}
+
+impl EcnCodepoint {
+    /// Of a traffic class.
+    #[must_use]
+    pub fn of_class(class: u8) -> EcnCodepoint {
+        match class & 0b11 {
+            0b00 => EcnCodepoint::NotEct,
+            0b01 => EcnCodepoint::Ect1,
+            0b10 => EcnCodepoint::Ect0,
+            _ => EcnCodepoint::Ce,
+        }
+    }
+
+    /// A traffic class with nothing else in it.
+    #[must_use]
+    pub fn class(self) -> u8 {
+        self as u8
+    }
+
+    /// Whether a queue may mark the packet in place of dropping it.
+    #[must_use]
+    pub fn is_capable(self) -> bool {
+        self != EcnCodepoint::NotEct
+    }
+}
+
 /// A packet with all that a [`Qdisc`](crate::Qdisc) asks of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packet {

@@ -43,7 +43,7 @@ mod trace;
 pub mod units;
 
 pub use distribution::Distribution;
-pub use fate::{ETHERNET_HEADER, Fate, Left, Packet};
+pub use fate::{ETHERNET_HEADER, EcnCodepoint, Fate, Left, Packet};
 pub use loss::{BurstLength, Loss};
 pub use luck::{Luck, PacketKey, Seed, Side, fraction, mix};
 pub use names::{UnknownName, is_hidden, nearest, shell_word, visible};

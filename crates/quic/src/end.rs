@@ -5,7 +5,7 @@ use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
-use lastbyte_link::{Seed, Time, visible};
+use lastbyte_link::{EcnCodepoint, Seed, Time, visible};
 use lastbyte_tls::{Alert, KeyLog, Session, Stack, Tickets, TlsError};
 use quinn_proto::congestion::{BbrConfig, ControllerFactory, CubicConfig, NewRenoConfig};
 use quinn_proto::{
@@ -39,6 +39,8 @@ pub struct Settings {
     pub ack_delay: Option<Duration>,
     /// How long nothing may come before the connection is given up.
     pub idle_timeout: Duration,
+    /// What its datagrams have to say about congestion.
+    pub ecn: Ecn,
 }
 
 impl Settings {
@@ -61,6 +63,7 @@ impl Settings {
             initial_rtt: Settings::INITIAL_RTT,
             ack_delay: None,
             idle_timeout: Duration::from_secs(30),
+            ecn: Ecn::Off,
         }
     }
 
@@ -115,6 +118,15 @@ impl Settings {
     }
 }
 
+/// Whether an end uses Explicit Congestion Notification (RFC 9000, 13.4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ecn {
+    /// As behind a socket that neither sets nor shows the field: quinn marks its datagrams and hears of none.
+    Off,
+    /// As quinn has it: ECT(0) on each datagram, for as long as the other end reports that it arrives.
+    On,
+}
+
 /// Whether an end searches for the largest datagrams that a path holds (RFC 8899), as quinn has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MtuDiscovery {
@@ -147,6 +159,7 @@ pub struct End {
     tls: Tls,
     /// Where datagrams come from.
     peer: SocketAddr,
+    ecn: Ecn,
     retries: Retries,
     /// A client's tokens for the connection after this one.
     tokens: Arc<Store>,
@@ -389,6 +402,7 @@ impl End {
             connection: None,
             tls,
             peer,
+            ecn: settings.ecn,
             retries: Retries::Never,
             tokens: Arc::new(Store::of(None)),
             is_established: false,
@@ -401,7 +415,11 @@ impl End {
     }
 
     /// Takes a datagram. Gives one that answers it outside of any connection, if there is such.
-    pub fn receive(&mut self, now: Time, datagram: &[u8]) -> Option<Vec<u8>> {
+    pub fn receive(&mut self, now: Time, ecn: EcnCodepoint, datagram: &[u8]) -> Option<Vec<u8>> {
+        let ecn = match self.ecn {
+            Ecn::Off => None,
+            Ecn::On => quinn_proto::EcnCodepoint::from_bits(ecn.class()),
+        };
         let peer = self.peer;
         let mut answer = Vec::new();
         let now = instant(now);
@@ -411,7 +429,7 @@ impl End {
         let first = self.connection.is_none();
         let at = if first { just_before } else { now };
         let datagram = BytesMut::from(datagram);
-        let event = (self.endpoint).handle(at, peer, None, None, datagram, &mut answer);
+        let event = (self.endpoint).handle(at, peer, None, ecn, datagram, &mut answer);
         match (event?, &mut self.connection) {
             (DatagramEvent::ConnectionEvent(_, event), Some((_, connection))) => {
                 connection.handle_event(event);
@@ -471,19 +489,18 @@ impl End {
         is_due
     }
 
-    /// The next datagram that leaves now, in `out`. False when there is none.
-    pub fn transmit(&mut self, now: Time, out: &mut Vec<u8>) -> bool {
+    /// The next datagram that leaves now, in `out`, and what its packet has to say about congestion. `None` when there is no
+    /// datagram.
+    pub fn transmit(&mut self, now: Time, out: &mut Vec<u8>) -> Option<EcnCodepoint> {
         out.clear();
-        let Some((_, connection)) = &mut self.connection else {
-            return false;
-        };
+        let (_, connection) = self.connection.as_mut()?;
         let waits = &mut self.waits;
         waits.until(now);
         waits.asked.take();
         let before = waits.is_probing.then(|| to_acknowledge(connection));
         let deadline = connection.poll_timeout();
-        let is_sent = connection.poll_transmit(instant(now), 1, out).is_some();
-        if is_sent {
+        let sent = connection.poll_transmit(instant(now), 1, out);
+        if sent.is_some() {
             let is_probe = before.is_some_and(|before| to_acknowledge(connection) > before);
             waits.probes += u64::from(is_probe);
         } else {
@@ -500,7 +517,11 @@ impl End {
             waits.paced_until = paced_until.filter(|_| waits.blocked.is_some());
         }
         self.settle();
-        is_sent
+        let ecn = self.ecn;
+        sent.map(|sent| match (ecn, sent.ecn) {
+            (Ecn::On, Some(ecn)) => EcnCodepoint::of_class(ecn as u8),
+            (Ecn::Off, _) | (Ecn::On, None) => EcnCodepoint::NotEct,
+        })
     }
 
     /// Passes on what connection and endpoint have for each other, and notes what became of them.
@@ -692,10 +713,10 @@ pub fn connection_before(
         for (end, (arrived, sent)) in ends.iter_mut().zip(under_way.iter().zip(&mut sent)) {
             end.on_time(now);
             for datagram in arrived {
-                sent.extend(end.receive(now, datagram));
+                sent.extend(end.receive(now, EcnCodepoint::NotEct, datagram));
             }
             let mut datagram = Vec::new();
-            while end.transmit(now, &mut datagram) {
+            while end.transmit(now, &mut datagram).is_some() {
                 sent.push(datagram.clone());
             }
         }

@@ -14,7 +14,7 @@ mod tokens;
 mod watched;
 
 pub use end::{
-    Congestion, End, EndError, Ended, Kept, MtuDiscovery, Request, Retries, Settings, Stats,
+    Congestion, Ecn, End, EndError, Ended, Kept, MtuDiscovery, Request, Retries, Settings, Stats,
     connection_before,
 };
 

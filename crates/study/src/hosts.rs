@@ -128,10 +128,10 @@ pub enum Timestamps {
 
 named!(Timestamps, "setting of timestamps", { Off => "off", On => "on" });
 
-/// Whether connections of TCP use Explicit Congestion Notification (RFC 3168), so that queues can mark their packets.
+/// Whether connections use Explicit Congestion Notification (RFC 3168; RFC 9000, 13.4), so that queues can mark their packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ecn {
-    /// Clients do not ask for it, as Linux has it. Servers would take it.
+    /// Clients of TCP do not ask for it, as Linux has it; servers would take it. Ends of QUIC neither send nor see it.
     Off,
     /// They do.
     On,

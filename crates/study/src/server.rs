@@ -5,8 +5,8 @@ use lastbyte_sizes::{Group, KeyAlgorithm, Resumption};
 use thiserror::Error;
 
 use super::{
-    Arm, ArmChain, Cell, CpuTime, Delivery, Emulation, Experiment, NobodyHas, Parameter, Preset,
-    Sessions, Study, TransportName, Writes,
+    Arm, ArmChain, Cell, CpuTime, Delivery, Ecn, Emulation, Experiment, NobodyHas, Parameter,
+    Preset, Sessions, Study, TransportName, Writes,
 };
 
 /// Whose server answers.
@@ -284,6 +284,10 @@ fn check_handshakes(experiment: &Experiment) -> Result<(), ServerProblem> {
         (
             cells.iter().any(|cell| cell.upload > Bytes(0)),
             "they send no uploads: leave upload out",
+        ),
+        (
+            cells.iter().any(|cell| cell.hosts.ecn != Ecn::Off),
+            "they decide themselves whether they use ECN: leave ecn out",
         ),
         (
             cells.iter().any(|cell| cell.population.is_some()),

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
-use lastbyte_link::{Time, visible};
+use lastbyte_link::{EcnCodepoint, Time, visible};
 use lastbyte_probe::{Alternative, Http3, NamedBy, QuicSeen, ResponseHead, http3};
 use lastbyte_quic::{End, Ended, Kept, Settings};
 use lastbyte_tls::observer::Side;
@@ -226,7 +226,7 @@ impl Carried {
 
     fn send(&mut self) -> Result<(), String> {
         let mut datagram = Vec::new();
-        while self.end.transmit(self.now(), &mut datagram) {
+        while self.end.transmit(self.now(), &mut datagram).is_some() {
             self.send_one(&datagram)?;
         }
         Ok(())
@@ -249,7 +249,7 @@ impl Carried {
         let length = self.socket.recv(buffer)?;
         let datagram = buffer.get(..length).unwrap_or_default();
         self.note(Side::Server, datagram);
-        if let Some(answer) = self.end.receive(self.now(), datagram) {
+        if let Some(answer) = self.end.receive(self.now(), EcnCodepoint::NotEct, datagram) {
             self.note(Side::Client, &answer);
             self.socket.send(&answer)?;
         }

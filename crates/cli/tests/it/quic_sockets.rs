@@ -134,6 +134,26 @@ fn the_guest_has_the_models_luck_over_the_same_link() {
     );
 }
 
+/// Sockets carry what datagrams say about congestion: a queue drops those of who does not understand ECN, and marks others'.
+#[test]
+fn a_queue_marks_datagrams_of_those_who_use_ecn() {
+    let lost = |ecn: &str, place: &str| -> Vec<u64> {
+        let rows = virtually(&format!(
+            "--baseline X25519MLKEM768/ecdsa-p256/transport=quic --rtt 20ms --rate 20mbit \
+            --data 2MiB --connections 3 --qdisc fq_codel --ecn {ecn} {place}"
+        ));
+        let lost = rows.iter().map(|row| {
+            assert_eq!((row.text("outcome"), row.text("ecn")), ("completed", ecn));
+            row.number("server_lost_packets")
+        });
+        lost.collect()
+    };
+    for place in ["", "--quic-in guest --emulation link"] {
+        assert!(lost("off", place).iter().all(|lost| *lost > 0), "{place}");
+        assert_eq!(lost("on", place), [0; 3], "{place}");
+    }
+}
+
 /// Of a link that loses all, nothing comes, and each connection ends.
 #[test]
 fn a_guest_that_hears_nothing_ends_by_idleness_or_by_its_timeout() {

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use lastbyte_capture::{Fate as Noted, Point};
 use lastbyte_link::{
-    Fate, KeyMaker, Left, Link, Packet, Pipe, Seed, Side, TcpPacket, Time, UdpPacket,
+    EcnCodepoint, Fate, KeyMaker, Left, Link, Packet, Pipe, Seed, Side, TcpPacket, Time, UdpPacket,
 };
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
@@ -454,7 +454,8 @@ impl<'a> Emulator<'a> {
                 length,
                 key,
                 flow: u32::from(ports[0]) << 16 | u32::from(ports[1]),
-                capable: bytes.get(1).is_some_and(|class| class & CONGESTED != 0),
+                capable: (bytes.get(1))
+                    .is_some_and(|class| EcnCodepoint::of_class(*class).is_capable()),
             };
             flow.pipes[end(toward)].accept(sent, waits)
         };

@@ -1,15 +1,15 @@
 //! Sockets of both ends: where clients call from, where servers listen, and what both ask of the kernel.
 
 use std::ffi::OsString;
-use std::io;
+use std::io::{self, IoSlice, IoSliceMut};
 use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream, UdpSocket};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-use lastbyte_link::Bytes;
-
+use lastbyte_link::{Bytes, EcnCodepoint};
+use nix::cmsg_space;
 use nix::sys::socket::{
-    AddressFamily, Backlog, SockFlag, SockType, SockaddrIn, bind, listen, setsockopt, socket,
-    sockopt,
+    AddressFamily, Backlog, ControlMessage, ControlMessageOwned, MsgFlags, SockFlag, SockType,
+    SockaddrIn, bind, listen, recvmsg, sendmsg, setsockopt, socket, sockopt,
 };
 
 use super::sys;
@@ -95,6 +95,65 @@ pub(crate) fn open_socket(congestion: Congestion) -> io::Result<TcpStream> {
 /// peer send 1.25 MB on a stream, in datagrams of which the kernel counts up to 4 KB each; a server's socket is that of all
 /// connections at once.
 const DATAGRAM_BUFFER: Bytes = Bytes(16 << 20);
+
+/// A socket of UDP that sends and shows what packets say about congestion.
+pub(crate) struct DatagramSocket(UdpSocket);
+
+impl DatagramSocket {
+    /// One with this address, as [`open_datagram_socket`] has it.
+    pub(crate) fn open(address: &SockaddrIn) -> io::Result<DatagramSocket> {
+        let socket = open_datagram_socket(address)?;
+        setsockopt(&socket, sockopt::IpRecvTos, &true)?;
+        Ok(DatagramSocket(socket))
+    }
+
+    /// Sends to the peer that it is connected to, or to this one.
+    pub(crate) fn send(
+        &self,
+        ecn: EcnCodepoint,
+        datagram: &[u8],
+        to: Option<SocketAddrV4>,
+    ) -> io::Result<()> {
+        let class = ecn.class();
+        let says = [ControlMessage::Ipv4Tos(&class)];
+        // A packet says nothing of its own accord.
+        let says = if ecn.is_capable() { &says[..] } else { &[] };
+        let to = to.map(SockaddrIn::from);
+        let datagram = [IoSlice::new(datagram)];
+        sendmsg(
+            self.0.as_raw_fd(),
+            &datagram,
+            says,
+            MsgFlags::empty(),
+            to.as_ref(),
+        )?;
+        Ok(())
+    }
+
+    /// Reads a datagram: how long it is, what its packet says about congestion, and who sent it.
+    pub(crate) fn receive(
+        &self,
+        buffer: &mut [u8],
+    ) -> io::Result<(usize, EcnCodepoint, Option<SocketAddrV4>)> {
+        let mut shown = cmsg_space!(u8);
+        let mut into = [IoSliceMut::new(buffer)];
+        let flags = MsgFlags::empty();
+        let came = recvmsg::<SockaddrIn>(self.0.as_raw_fd(), &mut into, Some(&mut shown), flags)?;
+        let mut ecn = EcnCodepoint::NotEct;
+        for message in came.cmsgs()? {
+            if let ControlMessageOwned::Ipv4Tos(class) = message {
+                ecn = EcnCodepoint::of_class(class);
+            }
+        }
+        Ok((came.bytes, ecn, came.address.map(SocketAddrV4::from)))
+    }
+}
+
+impl AsFd for DatagramSocket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
 
 /// A non-blocking socket of UDP with this address, whose datagrams are never fragmented.
 pub(crate) fn open_datagram_socket(address: &SockaddrIn) -> io::Result<UdpSocket> {

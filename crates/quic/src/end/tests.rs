@@ -93,7 +93,7 @@ fn carry(
         }
         for (index, side) in [(0, Side::Client), (1, Side::Server)] {
             let mut datagram = Vec::new();
-            while ends[index].transmit(now, &mut datagram) {
+            while ends[index].transmit(now, &mut datagram).is_some() {
                 log.push((now, side, datagram.clone()));
                 let is_lost = side == Side::Server && lost.contains(&sent);
                 sent += usize::from(side == Side::Server);
@@ -118,7 +118,7 @@ fn carry(
         // One at a time, the first that was sent first: each is answered before the next.
         if let Some(place) = on_the_way.iter().position(|(at, ..)| *at <= now) {
             let (_, to, datagram) = on_the_way.remove(place);
-            if let Some(answer) = ends[to].receive(now, &datagram) {
+            if let Some(answer) = ends[to].receive(now, EcnCodepoint::NotEct, &datagram) {
                 on_the_way.push((Time(now.0 + 50_000_000), 1 - to, answer.clone()));
                 let side = [Side::Client, Side::Server][to];
                 log.push((now, side, answer));
@@ -340,19 +340,19 @@ fn a_spoofed_initial_is_answered_with_three_times_its_size_at_most() {
         let (mut client, mut server) = (client(&stack, Kept::default()), server(&stack, retries));
         let (mut came, mut sent, mut now) = (0, 0, Time(1));
         let mut datagram = Vec::new();
-        while client.transmit(now, &mut datagram) {
+        while client.transmit(now, &mut datagram).is_some() {
             came += datagram.len();
             // As often as it likes: they are the same.
             for _ in 0..2 {
                 sent += server
-                    .receive(now, &datagram)
+                    .receive(now, EcnCodepoint::NotEct, &datagram)
                     .map_or(0, |answer| answer.len());
             }
         }
         assert_eq!(came, 2400);
         let mut out = Vec::new();
         for _ in 0..10_000 {
-            while server.transmit(now, &mut out) {
+            while server.transmit(now, &mut out).is_some() {
                 sent += out.len();
             }
             let Some(next) = server.deadline() else { break };
@@ -374,17 +374,19 @@ fn a_forged_or_repeated_retry_changes_nothing() {
     let stack = stack_of(KeyAlgorithm::EcdsaP256);
     let first = |end: &mut End| {
         let mut out = Vec::new();
-        assert!(end.transmit(Time(0), &mut out));
+        assert!(end.transmit(Time(0), &mut out).is_some());
         out
     };
     let retry_of = |hello: &[u8]| {
         let mut retrying = server(&stack, Retries::Always);
-        retrying.receive(Time(0), hello).unwrap()
+        retrying
+            .receive(Time(0), EcnCodepoint::NotEct, hello)
+            .unwrap()
     };
     let flush = |end: &mut End| {
         let mut out = Vec::new();
         let mut count = 0;
-        while end.transmit(Time(0), &mut out) {
+        while end.transmit(Time(0), &mut out).is_some() {
             count += 1;
         }
         count
@@ -402,20 +404,20 @@ fn a_forged_or_repeated_retry_changes_nothing() {
         let mut forged = retry.clone();
         forged[at] ^= 1;
         let forged = if at % 2 == 0 { &forged } else { &retry[..at] };
-        assert_eq!(one.receive(Time(0), forged), None);
+        assert_eq!(one.receive(Time(0), EcnCodepoint::NotEct, forged), None);
         assert_eq!((flush(&mut one), one.ended()), (0, None), "byte {at}");
     }
     // docs/quic.md: quinn counts it among packets that are authentic, and so drops the true one that follows it.
     let (mut one, retry) = begin();
     let mut forged = retry.clone();
     *forged.last_mut().unwrap() ^= 1;
-    one.receive(Time(0), &forged);
-    one.receive(Time(0), &retry);
+    one.receive(Time(0), EcnCodepoint::NotEct, &forged);
+    one.receive(Time(0), EcnCodepoint::NotEct, &retry);
     assert_eq!(flush(&mut one), 0);
     // The true one has it begin again, and once alone.
     let (mut one, retry) = begin();
     for initials in [2, 0, 0] {
-        one.receive(Time(0), &retry);
+        one.receive(Time(0), EcnCodepoint::NotEct, &retry);
         assert_eq!(flush(&mut one), initials);
     }
     assert_eq!(one.ended(), None);
@@ -428,17 +430,19 @@ fn a_retry_token_of_another_address_is_refused() {
     let stack = stack_of(KeyAlgorithm::EcdsaP256);
     let mut client = client(&stack, Kept::default());
     let mut hello = Vec::new();
-    assert!(client.transmit(Time(0), &mut hello));
+    assert!(client.transmit(Time(0), &mut hello).is_some());
     let retry = server(&stack, Retries::Always)
-        .receive(Time(0), &hello)
+        .receive(Time(0), EcnCodepoint::NotEct, &hello)
         .unwrap();
-    client.receive(Time(0), &retry);
-    assert!(client.transmit(Time(0), &mut hello));
+    client.receive(Time(0), EcnCodepoint::NotEct, &retry);
+    assert!(client.transmit(Time(0), &mut hello).is_some());
     let mut other = server(&stack, Retries::Always);
     other.peer = ([10, 0, 0, 9], 50_000).into();
-    let answer = other.receive(Time(0), &hello).unwrap();
-    assert!(!other.transmit(Time(0), &mut hello));
-    client.receive(Time(0), &answer);
+    let answer = other
+        .receive(Time(0), EcnCodepoint::NotEct, &hello)
+        .unwrap();
+    assert_eq!(other.transmit(Time(0), &mut hello), None);
+    client.receive(Time(0), EcnCodepoint::NotEct, &answer);
     client.transmit(Time(0), &mut hello);
     let Some(Ended::Transport(reason)) = client.ended() else {
         panic!("{:?}", client.ended());
@@ -458,7 +462,7 @@ fn what_is_no_packet_is_dropped() {
         &[0xc3; 1200],
         b"\xc0\0\0\0\x01",
     ] {
-        assert_eq!(server.receive(Time(1), garbage), None);
-        assert!(!server.transmit(Time(1), &mut Vec::new()));
+        assert_eq!(server.receive(Time(1), EcnCodepoint::NotEct, garbage), None);
+        assert_eq!(server.transmit(Time(1), &mut Vec::new()), None);
     }
 }

@@ -58,7 +58,7 @@ pub(super) static ECN: Spec = Spec {
     name: "ecn",
     scope: Scope::Cell,
     measures: Measures::Both,
-    transport: Some(TransportName::Tcp),
+    transport: None,
     title: "ECN",
     caption: Caption::Unusual(|cell| format!("ecn {}", cell.hosts.ecn)),
     reading: Reading::Text,
@@ -68,13 +68,13 @@ pub(super) static ECN: Spec = Spec {
     }),
     command_line: Some(CommandLine {
         value_name: "OFF|ON",
-        help: "Whether TCP uses ECN, so that a --qdisc with ecn marks its packets in place of dropping them",
+        help: "Whether connections use ECN, so that a --qdisc with ecn marks its packets in place of dropping them",
         choice: Choice::Usual("off"),
         lists: Lists::Taken,
     }),
     column: Some(Column {
         name: "ecn",
-        doc: "whether TCP uses ECN: `off` or `on`",
+        doc: "whether connections use ECN: `off` or `on`",
     }),
 };
 

@@ -51,12 +51,16 @@ fn connection(
                     datagram: datagram.clone(),
                 });
             }
-            sent.extend(ends[to].receive(now, &datagram).map(|answer| (to, answer)));
+            sent.extend(
+                ends[to]
+                    .receive(now, EcnCodepoint::NotEct, &datagram)
+                    .map(|answer| (to, answer)),
+            );
         }
         for (index, end) in ends.iter_mut().enumerate() {
             end.on_time(now);
             let mut datagram = Vec::new();
-            while end.transmit(now, &mut datagram) {
+            while end.transmit(now, &mut datagram).is_some() {
                 sent.push((index, datagram.clone()));
             }
         }

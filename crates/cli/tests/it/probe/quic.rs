@@ -3,7 +3,7 @@ use std::collections::HashMap;
 use std::net::{SocketAddr, UdpSocket};
 use std::time::Instant;
 
-use lastbyte_link::Time;
+use lastbyte_link::{EcnCodepoint, Time};
 use lastbyte_quic::{End, Retries, Settings};
 use lastbyte_tls::{Group, PacketSecret, Stack, TlsConfig, stack};
 
@@ -42,7 +42,7 @@ fn carry_quic(socket: &UdpSocket, stack: &Arc<dyn Stack>, retries: Retries, one_
                 End::server(stack.clone(), &settings, retries, 7)
             });
             let datagram: Vec<u8> = datagram;
-            if let Some(answer) = end.receive(now, &datagram) {
+            if let Some(answer) = end.receive(now, EcnCodepoint::NotEct, &datagram) {
                 leaving.push((now + one_way, client, answer));
             }
             take(end, client, now + one_way, now, &mut leaving);
@@ -78,7 +78,7 @@ fn due(under_way: &mut UnderWay, now: Time) -> UnderWay {
 
 fn take(end: &mut End, client: SocketAddr, at: Time, now: Time, leaving: &mut UnderWay) {
     let mut datagram = Vec::new();
-    while end.transmit(now, &mut datagram) {
+    while end.transmit(now, &mut datagram).is_some() {
         leaving.push((at, client, datagram.clone()));
     }
 }

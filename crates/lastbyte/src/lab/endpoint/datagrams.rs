@@ -3,10 +3,10 @@
 use std::cmp::Reverse;
 use std::io;
 use std::mem;
-use std::net::{SocketAddr, SocketAddrV4, UdpSocket};
+use std::net::SocketAddrV4;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
-use lastbyte_link::{Side, Time};
+use lastbyte_link::{EcnCodepoint, Side, Time};
 use nix::sys::epoll::{EpollEvent, EpollFlags};
 use nix::sys::socket::connect;
 
@@ -15,16 +15,14 @@ use crate::lab::LabError;
 use crate::lab::connection::EndedConnection;
 use crate::lab::failure::Failure;
 use crate::lab::quic::{QuicPair, QuicSettings, Transmit, UnderWay, never_began};
-use crate::lab::socket::{
-    Attempt, client_socket_address, open_datagram_socket, server_socket_address,
-};
+use crate::lab::socket::{Attempt, DatagramSocket, client_socket_address, server_socket_address};
 use crate::lab::surroundings::{SERVER, client_address, client_slot};
 use crate::lab::sys;
 use crate::results::{Cause, Outcome};
 
 /// The server's socket. Each client has an address of its own, by which its datagrams are told from others'.
 pub(crate) struct QuicServer {
-    socket: UdpSocket,
+    socket: DatagramSocket,
     /// Datagrams that it had no room to send.
     unsent: u64,
 }
@@ -32,7 +30,7 @@ pub(crate) struct QuicServer {
 impl QuicServer {
     /// One in the calling thread's namespace.
     pub(super) fn open() -> io::Result<QuicServer> {
-        let socket = open_datagram_socket(&server_socket_address(SERVER))?;
+        let socket = DatagramSocket::open(&server_socket_address(SERVER))?;
         Ok(QuicServer { socket, unsent: 0 })
     }
 }
@@ -48,7 +46,7 @@ pub(super) struct QuicConnection {
     pair: QuicPair,
     /// What the ends' times are counted from.
     started: Time,
-    socket: UdpSocket,
+    socket: DatagramSocket,
     /// The address of that.
     client: SocketAddrV4,
     /// Datagrams that it had no room to send.
@@ -94,13 +92,16 @@ impl QuicConnection {
             ..
         } = self;
         let now = Time(0) + now.since(*started);
-        step(pair, now, &mut |sender, datagram| {
+        step(pair, now, &mut |sender, ecn, datagram| {
             let (sent, unsent) = match sender {
-                Side::Client => (socket.send(datagram), &mut *unsent),
-                Side::Server => (server.socket.send_to(datagram, *client), &mut server.unsent),
+                Side::Client => (socket.send(ecn, datagram, None), &mut *unsent),
+                Side::Server => (
+                    server.socket.send(ecn, datagram, Some(*client)),
+                    &mut server.unsent,
+                ),
             };
             match sent {
-                Ok(_) => {}
+                Ok(()) => {}
                 Err(error) if has_no_room(&error) => *unsent += 1,
                 Err(error) if is_of_peer(&error) || is_too_long(&error) => {}
                 Err(error) if failed.is_none() => *failed = Some((sender, error)),
@@ -131,7 +132,7 @@ fn broken(side: Side, error: io::Error) -> Outcome {
 }
 
 /// Datagrams that a socket had no room to keep until they were read.
-fn dropped(socket: &UdpSocket) -> u64 {
+fn dropped(socket: &DatagramSocket) -> u64 {
     // A kernel that does not count has none to show.
     sys::dropped_packets(socket.as_fd()).unwrap_or(0).into()
 }
@@ -164,9 +165,9 @@ impl Endpoints<'_> {
     ) -> Result<(), LabError> {
         let client = client_address(slot);
         let address = client_socket_address(client, Attempt::First);
-        let socket = open_datagram_socket(&address).map_err(LabError::Socket)?;
+        let socket = DatagramSocket::open(&address).map_err(LabError::Socket)?;
         // Nobody else's datagrams reach it then.
-        connect(socket.as_raw_fd(), &server_socket_address(SERVER))
+        connect(socket.as_fd().as_raw_fd(), &server_socket_address(SERVER))
             .map_err(|error| LabError::Socket(error.into()))?;
         let event = Event::Ready {
             slot,
@@ -222,10 +223,10 @@ impl Endpoints<'_> {
         scratch: &mut [u8],
     ) -> Result<(), LabError> {
         while let Some(connection) = self.quic(slot) {
-            match connection.socket.recv(scratch) {
-                Ok(length) => {
+            match connection.socket.receive(scratch) {
+                Ok((length, ecn, _)) => {
                     let datagram = scratch.get(..length).unwrap_or_default();
-                    self.receive_quic(slot, Side::Client, datagram)?;
+                    self.receive_quic(slot, Side::Client, ecn, datagram)?;
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -246,15 +247,15 @@ impl Endpoints<'_> {
 
     fn take_from_server_socket_into(&mut self, scratch: &mut [u8]) -> Result<(), LabError> {
         while let Some(Listener::Quic(server)) = &self.listener {
-            match server.socket.recv_from(scratch) {
-                Ok((length, SocketAddr::V4(client))) => {
+            match server.socket.receive(scratch) {
+                Ok((length, ecn, Some(client))) => {
                     let datagram = scratch.get(..length).unwrap_or_default();
                     // What comes of a connection that has ended is nobody's.
                     if let Some(slot) = client_slot(*client.ip()) {
-                        self.receive_quic(slot, Side::Server, datagram)?;
+                        self.receive_quic(slot, Side::Server, ecn, datagram)?;
                     }
                 }
-                Ok((_, SocketAddr::V6(_))) => {}
+                Ok((_, _, None)) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if is_of_peer(&error) => {}
@@ -264,9 +265,15 @@ impl Endpoints<'_> {
         Ok(())
     }
 
-    fn receive_quic(&mut self, slot: u32, receiver: Side, datagram: &[u8]) -> Result<(), LabError> {
+    fn receive_quic(
+        &mut self,
+        slot: u32,
+        receiver: Side,
+        ecn: EcnCodepoint,
+        datagram: &[u8],
+    ) -> Result<(), LabError> {
         self.step_quic(slot, Some(receiver), |pair, now, send| {
-            pair.receive(now, receiver, datagram, send);
+            pair.receive(now, receiver, ecn, datagram, send);
         })
     }
 

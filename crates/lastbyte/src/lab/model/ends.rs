@@ -81,15 +81,21 @@ fn carry(pair: &mut QuicPair, network: &mut Network<'_>, timeout: Duration) -> O
     let mut now = Time(0);
     for _ in 0..MOST_STEPS {
         if pair.due().is_some_and(|due| due <= now) {
-            pair.on_time(now, &mut |sender, datagram| {
-                network.send(now, sender, datagram);
+            pair.on_time(now, &mut |sender, ecn, datagram| {
+                network.send(now, sender, ecn, datagram);
             });
         }
         // One datagram comes at a time, as at a socket, and each end answers it before the next.
-        while let Some((receiver, datagram)) = network.arrived(now) {
-            pair.receive(now, receiver, &datagram, &mut |sender, datagram| {
-                network.send(now, sender, datagram);
-            });
+        while let Some((receiver, ecn, datagram)) = network.arrived(now) {
+            pair.receive(
+                now,
+                receiver,
+                ecn,
+                &datagram,
+                &mut |sender, ecn, datagram| {
+                    network.send(now, sender, ecn, datagram);
+                },
+            );
         }
         let under_way = match network.next_arrival() {
             Some(_) => UnderWay::Something,

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
 use lastbyte_capture as capture;
-use lastbyte_link::{Fate, Left, Packet, PacketKey, Pipe, Seed, Side, Time};
+use lastbyte_link::{EcnCodepoint, Fate, Left, Packet, PacketKey, Pipe, Seed, Side, Time};
 
 use super::tap::Tap;
 use crate::study::{Cell, Quic};
@@ -39,8 +39,10 @@ pub(super) struct Network<'t> {
 
 /// A datagram of which nobody knows yet whether it arrives.
 struct Waits {
+    number: u64,
     sent: Time,
     sender: Side,
+    ecn: EcnCodepoint,
     datagram: Vec<u8>,
 }
 
@@ -50,6 +52,7 @@ struct Arrival {
     at: Time,
     number: u64,
     receiver: Side,
+    ecn: EcnCodepoint,
     datagram: Vec<u8>,
 }
 
@@ -78,7 +81,7 @@ impl<'t> Network<'t> {
     }
 
     /// Takes a datagram of an end.
-    pub(super) fn send(&mut self, now: Time, sender: Side, datagram: &[u8]) {
+    pub(super) fn send(&mut self, now: Time, sender: Side, ecn: EcnCodepoint, datagram: &[u8]) {
         let sent = &mut self.sent[sender as usize];
         let key = PacketKey::datagram(*sent);
         let is_lost = self.lost == Some((sender, *sent)) || datagram.len() > self.holds;
@@ -96,41 +99,44 @@ impl<'t> Network<'t> {
             length: usize::from(Quic::HEADERS) + datagram.len(),
             key,
             flow: 0,
-            // Its ends mark nothing.
-            capable: false,
+            capable: ecn.is_capable(),
         };
         let fate = match pipe.accept(now, packet) {
             _ if is_lost => Fate::Lost,
             fate => fate,
         };
-        self.settle(now, sender, number, datagram.to_vec(), fate);
+        let one = Waits {
+            number,
+            sent: now,
+            sender,
+            ecn,
+            datagram: datagram.to_vec(),
+        };
+        self.settle(one, fate, ecn);
     }
 
-    /// Notes what becomes of a datagram, and sees to it.
-    fn settle(&mut self, sent: Time, sender: Side, number: u64, datagram: Vec<u8>, fate: Fate) {
+    /// Notes what becomes of a datagram, and sees to it. `ecn` is what its packet says about congestion when it arrives.
+    fn settle(&mut self, one: Waits, fate: Fate, ecn: EcnCodepoint) {
         let arrives = match fate {
             Fate::Arrives(at) => Ok(at),
             Fate::Lost => Err(capture::Fate::Lost),
             Fate::Overflows => Err(capture::Fate::QueueFull),
             Fate::Waits => {
-                let waits = Waits {
-                    sent,
-                    sender,
-                    datagram,
-                };
-                self.waiting.insert(number, waits);
+                self.waiting.insert(one.number, one);
                 return;
             }
         };
         if let Some(tap) = &mut self.tap {
-            tap.note(sent, sender, &datagram, arrives);
+            let arrives = arrives.map(|at| (at, ecn));
+            tap.note(one.sender, (one.sent, one.ecn), &one.datagram, arrives);
         }
         if let Ok(at) = arrives {
             self.under_way.push(Reverse(Arrival {
                 at,
-                number,
-                receiver: sender.other(),
-                datagram,
+                number: one.number,
+                receiver: one.sender.other(),
+                ecn,
+                datagram: one.datagram,
             }));
         }
     }
@@ -144,13 +150,12 @@ impl<'t> Network<'t> {
         for one in left.drain(..) {
             // One that is lost whatever its luck is not there.
             if let Some(waits) = self.waiting.remove(&one.ticket) {
-                self.settle(
-                    waits.sent,
-                    waits.sender,
-                    one.ticket,
-                    waits.datagram,
-                    one.fate,
-                );
+                let ecn = if one.marked {
+                    EcnCodepoint::Ce
+                } else {
+                    waits.ecn
+                };
+                self.settle(waits, one.fate, ecn);
             }
         }
         self.left = left;
@@ -163,14 +168,14 @@ impl<'t> Network<'t> {
         arrives.into_iter().chain(decides).min()
     }
 
-    /// The next datagram that has arrived by `now`, and at whom.
-    pub(super) fn arrived(&mut self, now: Time) -> Option<(Side, Vec<u8>)> {
+    /// The next datagram that has arrived by `now`, at whom, and what its packet says about congestion.
+    pub(super) fn arrived(&mut self, now: Time) -> Option<(Side, EcnCodepoint, Vec<u8>)> {
         self.serve(now);
         let Reverse(next) = self.under_way.peek()?;
         if next.at > now {
             return None;
         }
         let Reverse(next) = self.under_way.pop()?;
-        Some((next.receiver, next.datagram))
+        Some((next.receiver, next.ecn, next.datagram))
     }
 }

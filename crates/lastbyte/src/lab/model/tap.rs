@@ -4,7 +4,7 @@ use std::net::SocketAddrV4;
 use std::time::Duration;
 
 use lastbyte_capture::{Datagram, Fate, Point, encode};
-use lastbyte_link::{Side, Time};
+use lastbyte_link::{EcnCodepoint, Side, Time};
 
 use crate::lab::inspection::{Fates, ObservedBlock};
 use crate::lab::socket::{Attempt, client_endpoint, server_endpoint};
@@ -53,13 +53,14 @@ impl Tap {
         }
     }
 
-    /// A datagram that was sent at this time of its connection, and arrives or not.
+    /// A datagram that was sent at this time of its connection, and arrives or not; with what its packet says about
+    /// congestion then.
     pub(super) fn note(
         &mut self,
-        sent: Time,
         sender: Side,
+        (sent, ecn): (Time, EcnCodepoint),
         payload: &[u8],
-        arrives: Result<Time, Fate>,
+        arrives: Result<(Time, EcnCodepoint), Fate>,
     ) {
         let (source, destination) = match sender {
             Side::Client => (self.client, self.server),
@@ -68,15 +69,22 @@ impl Tap {
         let datagram = Datagram {
             source,
             destination,
+            ecn,
             payload,
         };
         // Windows end far below what no packet can hold.
-        let packet = datagram.packet().unwrap_or_default();
+        let packet = |datagram: Datagram<'_>| datagram.packet().unwrap_or_default();
         let toward = sender.other();
         let fate = arrives.err().unwrap_or_default();
-        self.packet(sent, Point::sent(toward), fate, &packet);
-        if let Ok(at) = arrives {
-            self.packet(at, Point::delivered(toward), Fate::Carried, &packet);
+        self.packet(sent, Point::sent(toward), fate, &packet(datagram));
+        if let Ok((at, ecn)) = arrives {
+            let datagram = Datagram { ecn, ..datagram };
+            self.packet(
+                at,
+                Point::delivered(toward),
+                Fate::Carried,
+                &packet(datagram),
+            );
         }
     }
 

@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use lastbyte_link::Time;
+use lastbyte_link::{EcnCodepoint, Time};
 use lastbyte_quic::{End, EndError, Kept, Request};
 use lastbyte_tls::{KeyLog, RandomSequence};
 use nix::errno::Errno;
@@ -91,14 +91,15 @@ impl Own {
         random.within(|| {
             let mut sent = Vec::new();
             match datagram {
-                Some(datagram) => sent.extend(end.receive(now, datagram)),
+                // A program's socket shows nothing of congestion, and neither does this one.
+                Some(datagram) => sent.extend(end.receive(now, EcnCodepoint::NotEct, datagram)),
                 None => {
                     end.on_time(now);
                 }
             }
             go_on(end, role, state, message);
             let mut next = Vec::new();
-            while end.transmit(now, &mut next) {
+            while end.transmit(now, &mut next).is_some() {
                 sent.push(next.clone());
             }
             sent

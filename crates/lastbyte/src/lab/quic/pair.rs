@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lastbyte_exchange::AddressValidation;
-use lastbyte_link::{Seed, Side, Time, mix};
+use lastbyte_link::{EcnCodepoint, Seed, Side, Time, mix};
 use lastbyte_quic::{
-    Congestion, End, EndError, Ended, Kept, MtuDiscovery, Request, Retries, Settings,
+    Congestion, Ecn, End, EndError, Ended, Kept, MtuDiscovery, Request, Retries, Settings,
     connection_before,
 };
 use lastbyte_sizes::Resumption;
@@ -30,7 +30,7 @@ static PAYLOAD: [u8; 1 << 16] = [b'z'; 1 << 16];
 const START: Time = Time(0);
 
 /// Takes a datagram that an end sends.
-pub(crate) type Transmit<'s> = &'s mut dyn FnMut(Side, &[u8]);
+pub(crate) type Transmit<'s> = &'s mut dyn FnMut(Side, EcnCodepoint, &[u8]);
 
 /// How the connections of a sample are set.
 #[derive(Clone, Copy)]
@@ -50,6 +50,10 @@ impl<'a> QuicSettings<'a> {
             mtu_discovery: match cell.quic.mtu_discovery {
                 study::MtuDiscovery::Off => MtuDiscovery::Off,
                 study::MtuDiscovery::On => MtuDiscovery::On,
+            },
+            ecn: match cell.hosts.ecn {
+                study::Ecn::Off => Ecn::Off,
+                study::Ecn::On => Ecn::On,
             },
             receives: Settings::RECEIVES.max(cell.quic.largest_datagram()),
             initial_rtt: cell.quic.initial_rtt,
@@ -196,10 +200,11 @@ impl QuicPair {
         &mut self,
         now: Time,
         receiver: Side,
+        ecn: EcnCodepoint,
         datagram: &[u8],
         send: Transmit<'_>,
     ) {
-        (self.random).within(|| self.ends.receive(now, receiver, datagram, send));
+        (self.random).within(|| self.ends.receive(now, receiver, ecn, datagram, send));
     }
 
     /// When [`on_time`](QuicPair::on_time) has something to do.
@@ -351,13 +356,20 @@ impl Ends {
         }
     }
 
-    fn receive(&mut self, now: Time, receiver: Side, datagram: &[u8], send: Transmit<'_>) {
+    fn receive(
+        &mut self,
+        now: Time,
+        receiver: Side,
+        ecn: EcnCodepoint,
+        datagram: &[u8],
+        send: Transmit<'_>,
+    ) {
         self.now = now;
         self.ledger.receive(now, receiver, datagram);
-        if let Some(answer) = self.end(receiver).receive(now, datagram) {
+        if let Some(answer) = self.end(receiver).receive(now, ecn, datagram) {
             self.observer.sent(receiver, &answer);
             self.ledger.send(now, receiver, &answer);
-            send(receiver, &answer);
+            send(receiver, EcnCodepoint::NotEct, &answer);
         }
         self.turn(receiver, send);
     }
@@ -375,12 +387,12 @@ impl Ends {
         let is_complete = self.is_complete();
         let now = self.now;
         let mut datagram = Vec::new();
-        while self.end(side).transmit(now, &mut datagram) {
+        while let Some(ecn) = self.end(side).transmit(now, &mut datagram) {
             if !is_complete {
                 self.observer.sent(side, &datagram);
             }
             self.ledger.send(now, side, &datagram);
-            send(side, &datagram);
+            send(side, ecn, &datagram);
         }
     }
 

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::path::Path;
 use std::time::Duration;
 
-use lastbyte_link::{Bytes, Seed, Side, Time};
+use lastbyte_link::{Bytes, EcnCodepoint, Seed, Side, Time};
 use lastbyte_pki::Store;
 
 use super::*;
@@ -48,16 +48,21 @@ impl Moved {
         }
     }
 
-    fn with_sink(&mut self, step: impl FnOnce(&mut QuicPair, Time, &mut dyn FnMut(Side, &[u8]))) {
+    fn with_sink(
+        &mut self,
+        step: impl FnOnce(&mut QuicPair, Time, &mut dyn FnMut(Side, EcnCodepoint, &[u8])),
+    ) {
         let (at, under_way, sent) = (self.now + WAY, &mut self.under_way, &mut self.sent);
-        step(&mut self.pair, self.now, &mut |sender, datagram| {
+        step(&mut self.pair, self.now, &mut |sender, _, datagram| {
             under_way.push_back((at, sender.other(), datagram.to_vec()));
             sent.push((sender, datagram.to_vec()));
         });
     }
 
     fn receive(&mut self, receiver: Side, datagram: &[u8]) {
-        self.with_sink(|pair, now, sink| pair.receive(now, receiver, datagram, sink));
+        self.with_sink(|pair, now, sink| {
+            pair.receive(now, receiver, EcnCodepoint::NotEct, datagram, sink)
+        });
     }
 
     /// Goes on to what happens next. Every datagram that arrives is shown to `meets` first.

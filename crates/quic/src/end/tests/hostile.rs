@@ -37,7 +37,10 @@ impl Two {
     /// All that an end has to send now.
     fn send(&mut self, sender: usize) -> Vec<Vec<u8>> {
         let (mut all, mut datagram) = (Vec::new(), Vec::new());
-        while self.ends[sender].transmit(self.now, &mut datagram) {
+        while self.ends[sender]
+            .transmit(self.now, &mut datagram)
+            .is_some()
+        {
             if let Some(ids) = ids(&datagram) {
                 if sender == CLIENT && self.initial.is_none() {
                     self.initial = PacketSecret::initial(&ids[0]);
@@ -53,7 +56,7 @@ impl Two {
 
     fn receive(&mut self, receiver: usize, datagrams: &[Vec<u8>]) {
         for datagram in datagrams {
-            self.ends[receiver].receive(self.now, datagram);
+            self.ends[receiver].receive(self.now, EcnCodepoint::NotEct, datagram);
         }
     }
 
@@ -187,9 +190,11 @@ fn another_version_is_negotiated_and_nobody_is_talked_out_of_his_own() {
         0xc0, 0x1a, 0x2a, 0x3a, 0x4a, 8, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0,
     ];
     let mut one = server(&stack, Retries::Never);
-    assert_eq!(one.receive(Time(1), &foreign), None);
+    assert_eq!(one.receive(Time(1), EcnCodepoint::NotEct, &foreign), None);
     foreign.resize(1200, 0);
-    let answer = one.receive(Time(1), &foreign).unwrap();
+    let answer = one
+        .receive(Time(1), EcnCodepoint::NotEct, &foreign)
+        .unwrap();
     assert!(has_packet(&answer, PacketKind::VersionNegotiation));
     assert!(
         answer.len() < 100

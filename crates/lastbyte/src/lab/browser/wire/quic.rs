@@ -73,7 +73,7 @@ mod tests {
     use std::net::{Ipv4Addr, SocketAddrV4};
 
     use lastbyte_capture::{Datagram, Point};
-    use lastbyte_link::Time;
+    use lastbyte_link::{EcnCodepoint, Time};
     use lastbyte_tls::KeyLog;
     use proptest::prelude::*;
 
@@ -91,6 +91,7 @@ mod tests {
             let datagram = Datagram {
                 source,
                 destination,
+                ecn: EcnCodepoint::NotEct,
                 payload,
             };
             Some((at * 25, *point, datagram.packet()?))

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::net::Ipv4Addr;
 use std::path::Path;
 
-use lastbyte_link::Seed;
+use lastbyte_link::{EcnCodepoint, Seed};
 use lastbyte_pki::Store;
 use lastbyte_quic::Kept;
 
@@ -57,10 +57,13 @@ fn carried(arm: &str, lost: u32) -> (Vec<Packet>, KeyLog, Row, Option<f64>) {
         let mut step: Option<Option<(Side, Vec<u8>)>> = Some(None);
         while let Some(datagram) = step {
             let mut sent = Vec::new();
-            let mut send = |sender: Side, datagram: &[u8]| sent.push((sender, datagram.to_vec()));
+            let mut send =
+                |sender: Side, _, datagram: &[u8]| sent.push((sender, datagram.to_vec()));
             match datagram {
                 None => pair.on_time(since, &mut send),
-                Some((receiver, datagram)) => pair.receive(since, receiver, &datagram, &mut send),
+                Some((receiver, datagram)) => {
+                    pair.receive(since, receiver, EcnCodepoint::NotEct, &datagram, &mut send)
+                }
             }
             for (sender, datagram) in sent {
                 let is_lost = sender == Side::Client && of_client >= lost;
