@@ -69,8 +69,8 @@ pub struct Packet {
     pub key: PacketKey,
     /// What tells its flow from others.
     pub flow: u32,
-    /// Whether its sender understands ECN.
-    pub capable: bool,
+    /// What it says about congestion.
+    pub ecn: EcnCodepoint,
 }
 
 /// What has become of a packet that waited.

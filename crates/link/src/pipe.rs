@@ -40,7 +40,7 @@ use crate::loss::State;
 use crate::luck::Draw;
 use crate::qdisc::{Qdisc, Queue, Surroundings, Waiting};
 use crate::trace::Cursor;
-use crate::{Distribution, Loss, Luck, PacketKey, Rate, Seed, Side, Time, Trace};
+use crate::{Distribution, EcnCodepoint, Loss, Luck, PacketKey, Rate, Seed, Side, Time, Trace};
 
 /// A packet of 1500 bytes with its Ethernet header.
 const FULL_FRAME: u32 = 1514;
@@ -279,7 +279,7 @@ impl Pipe {
                 length,
                 key,
                 flow: 0,
-                capable: false,
+                ecn: EcnCodepoint::NotEct,
             },
         )
     }
@@ -300,7 +300,7 @@ impl Pipe {
                 ticket: packet.ticket,
                 length: u32::try_from(length).unwrap_or(u32::MAX),
                 flow: packet.flow,
-                capable: packet.capable,
+                ecn: packet.ecn,
                 marked: false,
             };
             bottleneck.accept(released, waiting, self.luck.draw(key, Draw::Early));

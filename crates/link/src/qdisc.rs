@@ -1,11 +1,12 @@
 //! What a bottleneck does with packets that wait for it: queues by packets, bytes and time, and active queue management.
 //!
 //! Each is a state machine that is told of what comes and when the link is free, after what Linux's `net/sched` does
-//! (6.12): [`Codel`] (RFC 8289), [`FqCodel`] (RFC 8290), [`Pie`] (RFC 8033) and [`Red`] (Floyd and Jacobson, 1993), with
-//! its units, constants and rounding. A packet that is on its way out counts as held until it is out, as it does where
+//! (6.12, and 7.3 for the last): [`Codel`] (RFC 8289), [`FqCodel`] (RFC 8290), [`Pie`] (RFC 8033), [`Red`] (Floyd and
+//! Jacobson, 1993) and [`DualPi2`] (RFC 9332), with its units, constants and rounding. A packet that is on its way out counts as held until it is out, as it does where
 //! Linux's own shaper (`sch_tbf`) is the bottleneck.
 
 mod codel;
+mod dualpi2;
 mod fifo;
 mod fq_codel;
 mod pie;
@@ -14,7 +15,7 @@ mod text;
 
 use std::time::Duration;
 
-use crate::{Bytes, Probability, Rate, Time};
+use crate::{Bytes, EcnCodepoint, Probability, Rate, Time};
 
 /// How packets wait for a bottleneck.
 ///
@@ -31,6 +32,8 @@ pub enum Qdisc {
     Pie(Pie),
     /// In one queue, and who comes is dropped with a probability that grows with the queue's mean length.
     Red(Red),
+    /// In two queues, one of which is for L4S.
+    DualPi2(DualPi2),
 }
 
 /// How much a queue holds at most.
@@ -110,6 +113,34 @@ pub struct Red {
     pub ecn: Ecn,
 }
 
+/// Two queues whose probabilities are coupled (RFC 9332): one for who sends ECT(1), in which nobody waits for long and packets
+/// are marked, and one for all others, of whom those who send ECT(0) are marked and the rest dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DualPi2 {
+    /// Packets that both hold at most.
+    pub limit: u32,
+    /// How long packets of the classic queue shall wait.
+    pub target: Duration,
+    /// How often the probability changes.
+    pub tupdate: Duration,
+    /// How long packets of the other queue may wait before each is marked.
+    pub step_thresh: Duration,
+    /// How many times as likely a mark is there.
+    pub coupling_factor: u8,
+}
+
+impl Default for DualPi2 {
+    fn default() -> DualPi2 {
+        DualPi2 {
+            limit: 10_000,
+            target: Duration::from_millis(15),
+            tupdate: Duration::from_millis(16),
+            step_thresh: Duration::from_millis(1),
+            coupling_factor: 2,
+        }
+    }
+}
+
 impl Default for Codel {
     fn default() -> Codel {
         Codel {
@@ -175,8 +206,8 @@ pub struct Waiting {
     pub length: u32,
     /// What tells its flow from others.
     pub flow: u32,
-    /// Whether it can be marked in place of being dropped: ECT(0), ECT(1) or CE.
-    pub capable: bool,
+    /// What it says about congestion.
+    pub ecn: EcnCodepoint,
     /// Whether it is marked.
     pub marked: bool,
 }
@@ -207,6 +238,7 @@ enum Machine {
     FqCodel(fq_codel::State),
     Pie(pie::State),
     Red(Box<red::State>),
+    DualPi2(dualpi2::State),
 }
 
 /// How much a queue holds, with the packet that is on its way out.
@@ -238,6 +270,7 @@ impl Queue {
             Qdisc::FqCodel(fq) => Machine::FqCodel(fq_codel::State::new(fq, around)),
             Qdisc::Pie(pie) => Machine::Pie(pie::State::new(pie, around)),
             Qdisc::Red(red) => Machine::Red(Box::new(red::State::new(red, around))),
+            Qdisc::DualPi2(dual) => Machine::DualPi2(dualpi2::State::new(dual, around)),
         };
         Queue {
             held: Held::default(),
@@ -262,6 +295,7 @@ impl Queue {
             Machine::FqCodel(fq) => fq.enqueue(now, held, packet, dropped),
             Machine::Pie(pie) => pie.enqueue(now, held, packet, luck, dropped),
             Machine::Red(red) => red.enqueue(now, held, packet, luck, dropped),
+            Machine::DualPi2(dual) => dual.enqueue(now, held, packet, luck, dropped),
         }
     }
 
@@ -275,6 +309,7 @@ impl Queue {
             Machine::FqCodel(fq) => fq.dequeue(now, held, dropped),
             Machine::Pie(pie) => pie.dequeue(now, held),
             Machine::Red(red) => red.dequeue(held),
+            Machine::DualPi2(dual) => dual.dequeue(now, held, dropped),
         };
         if let Some(packet) = next {
             self.held.add(packet.length);
@@ -288,8 +323,10 @@ impl Queue {
         if let Some(length) = self.serving.take() {
             self.held.remove(length);
         }
-        if let (Machine::Red(red), 0) = (&mut self.machine, self.held.packets) {
-            red.idles(now);
+        match (&mut self.machine, self.held.packets) {
+            (Machine::Red(red), 0) => red.idles(now),
+            (Machine::DualPi2(dual), 0) => dual.idles(),
+            _ => {}
         }
     }
 
@@ -308,7 +345,7 @@ impl Queue {
 
 /// Marks a packet, if that can be.
 fn mark(packet: &mut Waiting, ecn: Ecn) -> bool {
-    let marks = ecn == Ecn::On && packet.capable;
+    let marks = ecn == Ecn::On && packet.ecn.is_capable();
     packet.marked |= marks;
     marks
 }

@@ -5,7 +5,8 @@
 use std::time::Duration;
 
 use lastbyte_link::{
-    Direction, Fate, Left, Packet, PacketKey, Passes, Pipe, Probability, Seed, Side, Time, Trace,
+    Direction, EcnCodepoint, Fate, Left, Packet, PacketKey, Passes, Pipe, Probability, Seed, Side,
+    Time, Trace,
 };
 use proptest::prelude::*;
 
@@ -21,7 +22,7 @@ fn packet(ticket: u64, length: usize) -> Packet {
         length,
         key: PacketKey(ticket),
         flow: 0,
-        capable: true,
+        ecn: EcnCodepoint::Ect0,
     }
 }
 
@@ -133,6 +134,12 @@ fn a_queue_that_stands_is_shortened_and_who_can_is_marked() {
             "{qdisc}"
         );
     }
+    // It marks until the probability says that this does not help.
+    let left = carry(&mut pipe(&slow("dualpi2")), &packets);
+    let dropped = left.iter().filter(|left| left.fate == Fate::Overflows);
+    let marked = left.iter().filter(|left| left.marked);
+    assert!(dropped.count() > 1000 && marked.count() > 10);
+    assert!(delay(&left) < delay(&tail) / 2);
 }
 
 #[test]

@@ -454,8 +454,7 @@ impl<'a> Emulator<'a> {
                 length,
                 key,
                 flow: u32::from(ports[0]) << 16 | u32::from(ports[1]),
-                capable: (bytes.get(1))
-                    .is_some_and(|class| EcnCodepoint::of_class(*class).is_capable()),
+                ecn: EcnCodepoint::of_class(bytes.get(1).copied().unwrap_or_default()),
             };
             flow.pipes[end(toward)].accept(sent, waits)
         };

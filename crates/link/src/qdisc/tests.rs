@@ -97,7 +97,11 @@ fn arrivals(begin: u64) -> impl Iterator<Item = (u64, Waiting)> {
             ticket: number,
             length: (200 + draw % 325 * 4) as u32,
             flow: (2 * flow + ect) as u32,
-            capable: ect == 1,
+            ecn: if ect == 1 {
+                EcnCodepoint::Ect0
+            } else {
+                EcnCodepoint::NotEct
+            },
             marked: false,
         };
         Some((*at + 40, packet))
@@ -324,7 +328,7 @@ fn packet(ticket: u64, length: u32) -> Waiting {
         ticket,
         length,
         flow: 0,
-        capable: false,
+        ecn: EcnCodepoint::NotEct,
         marked: false,
     }
 }
@@ -363,6 +367,81 @@ fn a_fifo_holds_packets_bytes_or_a_time() {
     }
 }
 
+/// In `dualpi2`: who sends ECT(1) overtakes the others, is marked after 1 ms and never dropped; who sends ECT(0) is marked where others are
+/// dropped.
+#[test]
+fn coupled_queues_tell_senders_apart() {
+    let around = Surroundings {
+        mtu: 1514,
+        rate: Some("10mbit".parse().unwrap()),
+        begin: Time(0),
+    };
+    let send = |ecn: EcnCodepoint, ticket| Waiting {
+        ecn,
+        ..packet(ticket, 1250)
+    };
+    let at = |ms: u64| Time(ms * 1_000_000);
+    let mut queue = Queue::new(&Qdisc::DualPi2(DualPi2::default()), around);
+    let mut dropped = Vec::new();
+    for (ticket, ecn) in [
+        EcnCodepoint::NotEct,
+        EcnCodepoint::Ect0,
+        EcnCodepoint::NotEct,
+        EcnCodepoint::Ect1,
+        EcnCodepoint::Ce,
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let one = send(ecn, ticket as u64);
+        queue.enqueue(at(0), one, || u64::MAX, &mut dropped);
+    }
+    // 1514 bytes of credit for each of 80 out of 100 that the classic queue has less of.
+    let mut out = Vec::new();
+    for ms in 0..5 {
+        let one = queue.dequeue(at(ms), &mut dropped).unwrap();
+        queue.finish(at(ms + 1));
+        out.push((one.ticket, one.marked));
+    }
+    assert_eq!(
+        out,
+        [(3, false), (4, false), (0, false), (1, false), (2, false)]
+    );
+    assert!(dropped.is_empty());
+    // Who waits longer than the threshold is marked, whatever its luck.
+    for ticket in 0..4 {
+        let one = send(EcnCodepoint::Ect1, ticket);
+        queue.enqueue(at(10), one, || u64::MAX, &mut dropped);
+    }
+    let marks = (10..14).map(|ms| {
+        let marked = queue.dequeue(at(ms), &mut dropped).unwrap().marked;
+        queue.finish(at(ms + 1));
+        marked
+    });
+    // The last of them wait alone, and 1 ms is not longer than 1 ms.
+    assert_eq!(marks.collect::<Vec<_>>(), [false, false, true, true]);
+
+    // A second of standing queue: by hand, the first change is (16 - 0 ms) * 819/256 + (16 - 15 ms) * 41/256, in 2^-32.
+    let mut queue = Queue::new(&Qdisc::DualPi2(DualPi2::default()), around);
+    for ticket in 0..1000 {
+        let ecn = [EcnCodepoint::NotEct, EcnCodepoint::Ect0][ticket as usize % 2];
+        queue.enqueue(at(0), send(ecn, ticket), || 0, &mut dropped);
+    }
+    assert!(dropped.is_empty());
+    let first = queue.dequeue(at(16), &mut dropped).unwrap();
+    let Machine::DualPi2(dual) = &queue.machine else {
+        panic!("it is one");
+    };
+    let expected = (0.016 * 819.0 / 256.0 + 0.001 * 41.0 / 256.0) * 4_294_967_296.0;
+    let off = f64::from(dual.probability) / expected - 1.0;
+    assert!(off.abs() < 0.02, "{off}");
+    // All luck strikes: who can't be marked is dropped.
+    assert_eq!(
+        (first.ticket, first.marked, &dropped[..]),
+        (1, true, &[0][..])
+    );
+}
+
 #[test]
 fn disciplines_as_they_are_written() {
     for (text, canonical) in [
@@ -388,6 +467,11 @@ fn disciplines_as_they_are_written() {
             "red limit 100000B probability 5%",
         ),
         ("red min 5KiB max 15KiB ecn", "red min 5KiB max 15KiB ecn"),
+        ("dualpi2 target 15ms step_thresh 1000us", "dualpi2"),
+        (
+            "dualpi2 coupling_factor 4 step_thresh 2ms",
+            "dualpi2 step_thresh 2ms coupling_factor 4",
+        ),
     ] {
         let qdisc: Qdisc = text.parse().unwrap();
         assert_eq!(qdisc.to_string(), canonical);
@@ -400,11 +484,11 @@ fn disciplines_that_are_none() {
     for (text, expected) in [
         (
             "cake",
-            r#"unknown queue discipline "cake": use one of fifo, codel, fq_codel, pie, red"#,
+            r#"unknown queue discipline "cake": use one of fifo, codel, fq_codel, pie, red, dualpi2"#,
         ),
         (
             "",
-            r#"unknown queue discipline "": use one of fifo, codel, fq_codel, pie, red"#,
+            r#"unknown queue discipline "": use one of fifo, codel, fq_codel, pie, red, dualpi2"#,
         ),
         (
             "fifo limit 0",
@@ -443,6 +527,14 @@ fn disciplines_that_are_none() {
             r#"gain "33" is none: write 0 to 32, in 1/16 per second"#,
         ),
         (
+            "dualpi2 ecn",
+            r#"queue discipline "dualpi2 ecn" has no setting "ecn": use one of limit, target, tupdate, step_thresh, coupling_factor"#,
+        ),
+        (
+            "dualpi2 coupling_factor 256",
+            r#"coupling factor "256" is none: write 1 to 255"#,
+        ),
+        (
             "red min 9KiB max 8KiB",
             r#"queue discipline "red min 9KiB max 8KiB" can't be: 9KiB (min), 8KiB (max) and 400000B (limit) have to grow"#,
         ),
@@ -454,7 +546,7 @@ fn disciplines_that_are_none() {
 proptest! {
     #[test]
     fn any_text_is_read_or_refused(
-        text in r"(fifo|codel|fq_codel|pie|red)( (limit|target|interval|min|max|ecn|alpha) ?[0-9]{0,3}(ms|KiB)?){0,4}|\PC*",
+        text in r"(fifo|codel|fq_codel|pie|red|dualpi2)( (limit|target|interval|min|max|ecn|alpha|step_thresh) ?[0-9]{0,3}(ms|KiB)?){0,4}|\PC*",
     ) {
         match text.parse::<Qdisc>() {
             Ok(qdisc) => prop_assert_eq!(qdisc.to_string().parse(), Ok(qdisc)),
@@ -465,21 +557,22 @@ proptest! {
     /// Whatever comes and goes, each packet leaves once or is dropped once, and a queue holds no more than it says.
     #[test]
     fn no_packet_is_lost_without_a_word(
-        which in 0_usize..6,
+        which in 0_usize..7,
         steps in proptest::collection::vec((0_u64..3_000_000, 40_u32..1515, 0_u32..4, any::<bool>(), any::<u64>()), 1..300),
     ) {
-        const ALL: [&str; 6] = [
+        const ALL: [&str; 7] = [
             "fifo limit 10", "codel limit 10 target 1ms interval 3ms", "fq_codel limit 10 target 1ms interval 3ms", "pie limit 10 target 1ms tupdate 1ms ecn",
-            "red limit 15000B avpkt 500B probability 50% ecn", "fifo limit 4ms",
+            "dualpi2 limit 10 target 1ms tupdate 1ms", "red limit 15000B avpkt 500B probability 50% ecn", "fifo limit 4ms",
         ];
         let around = Surroundings { mtu: 1514, rate: Some("10mbit".parse().unwrap()), begin: Time(0) };
         let mut queue = Queue::new(&ALL[which].parse().unwrap(), around);
         let (mut now, mut dropped, mut out) = (Time(0), Vec::new(), Vec::new());
         for (ticket, (gap, length, flow, takes, luck)) in steps.iter().enumerate() {
             now = now + Duration::from_nanos(*gap);
-            let one = Waiting { flow: *flow, capable: *takes, ..packet(ticket as u64, *length) };
+            let ecn = EcnCodepoint::of_class(*flow as u8);
+            let one = Waiting { flow: *flow, ecn, ..packet(ticket as u64, *length) };
             queue.enqueue(now, one, || *luck, &mut dropped);
-            prop_assert!(queue.packets() <= 10 + 100 * u32::from(which > 3));
+            prop_assert!(queue.packets() <= 10 + 100 * u32::from(which > 4));
             if *takes {
                 queue.finish(now);
                 out.extend(queue.dequeue(now, &mut dropped).map(|packet| packet.ticket));

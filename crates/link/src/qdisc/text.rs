@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use super::{Codel, Ecn, FqCodel, Limit, Pie, Qdisc, Red};
+use super::{Codel, DualPi2, Ecn, FqCodel, Limit, Pie, Qdisc, Red};
 use crate::{Bytes, UnitError, UnknownName, format_duration, nearest, parse_duration};
 
 const KIND: &str = "queue discipline";
@@ -13,7 +13,8 @@ const CODEL: &str = "codel";
 const FQ_CODEL: &str = "fq_codel";
 const PIE: &str = "pie";
 const RED: &str = "red";
-const ALL: [&str; 5] = [FIFO, CODEL, FQ_CODEL, PIE, RED];
+const DUALPI2: &str = "dualpi2";
+const ALL: [&str; 6] = [FIFO, CODEL, FQ_CODEL, PIE, RED, DUALPI2];
 
 impl FromStr for Qdisc {
     type Err = UnitError;
@@ -55,6 +56,23 @@ impl FromStr for Qdisc {
                 Qdisc::Pie(pie)
             }
             RED => Qdisc::Red(words.red()?),
+            DUALPI2 => {
+                let mut dual = DualPi2::default();
+                words.read(&mut [
+                    ("limit", &mut |text| set(&mut dual.limit, packets(text))),
+                    ("target", &mut |text| set(&mut dual.target, duration(text))),
+                    ("tupdate", &mut |text| {
+                        set(&mut dual.tupdate, duration(text))
+                    }),
+                    ("step_thresh", &mut |text| {
+                        set(&mut dual.step_thresh, duration(text))
+                    }),
+                    ("coupling_factor", &mut |text| {
+                        set(&mut dual.coupling_factor, coupling(text))
+                    }),
+                ])?;
+                Qdisc::DualPi2(dual)
+            }
             other => return Err(UnknownName::new(KIND, other, ALL).into()),
         };
         Ok(qdisc)
@@ -165,7 +183,7 @@ impl Words<'_> {
     }
 
     fn has_ecn(&self) -> bool {
-        self.name != FIFO
+        !matches!(self.name, FIFO | DUALPI2)
     }
 
     fn wrong(&self, hint: String) -> UnitError {
@@ -231,6 +249,17 @@ fn gain(text: &str) -> Result<u32, UnitError> {
             quantity: "gain",
             text: text.into(),
             hint: format!("is none: write 0 to {MOST}, in 1/16 per second"),
+        }),
+    }
+}
+
+fn coupling(text: &str) -> Result<u8, UnitError> {
+    match u8::try_from(whole(text)?) {
+        Ok(factor @ 1..) => Ok(factor),
+        _ => Err(UnitError::OutOfRange {
+            quantity: "coupling factor",
+            text: text.into(),
+            hint: "is none: write 1 to 255".into(),
         }),
     }
 }
@@ -331,6 +360,25 @@ impl fmt::Display for Qdisc {
                 unless(&mut text, "probability", red.probability, usual.probability);
                 unless(&mut text, "avpkt", red.avpkt, usual.avpkt);
                 ecn(&mut text, red.ecn, usual.ecn);
+            }
+            Qdisc::DualPi2(dual) => {
+                let usual = DualPi2::default();
+                text += DUALPI2;
+                unless(&mut text, "limit", dual.limit, usual.limit);
+                times(&mut text, "target", dual.target, usual.target);
+                times(&mut text, "tupdate", dual.tupdate, usual.tupdate);
+                times(
+                    &mut text,
+                    "step_thresh",
+                    dual.step_thresh,
+                    usual.step_thresh,
+                );
+                unless(
+                    &mut text,
+                    "coupling_factor",
+                    dual.coupling_factor,
+                    usual.coupling_factor,
+                );
             }
         }
         f.pad(&text)

@@ -245,7 +245,7 @@ pub(super) static QDISC: Spec = Spec {
     }),
     command_line: Some(CommandLine {
         value_name: "QDISC",
-        help: "How packets wait for the rate, in place of --queue: fifo, codel, fq_codel, pie or red, with settings behind it as tc has them (\"codel target 10ms\", \"fifo limit 64KiB\"), or none",
+        help: "How packets wait for the rate, in place of --queue: fifo, codel, fq_codel, pie, red or dualpi2, with settings behind it as tc has them (\"codel target 10ms\", \"fifo limit 64KiB\"), or none",
         choice: Choice::Usual(NO_QDISC),
         lists: Lists::Taken,
     }),

@@ -99,7 +99,7 @@ impl<'t> Network<'t> {
             length: usize::from(Quic::HEADERS) + datagram.len(),
             key,
             flow: 0,
-            capable: ecn.is_capable(),
+            ecn,
         };
         let fate = match pipe.accept(now, packet) {
             _ if is_lost => Fate::Lost,
