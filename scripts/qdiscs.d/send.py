@@ -24,6 +24,8 @@ red_ecn red limit 400000 avpkt 1000 probability 0.02 bandwidth 10mbit burst 55 e
 fifo pfifo limit 100
 bytes bfifo limit 65536
 """
+# Of Linux 6.17 and later. tc knows it without settings, whichever its version.
+L4S = "dualpi2 dualpi2"
 libc = ctypes.CDLL(None)
 
 def mount(what, kind, at, data=None):
@@ -51,7 +53,11 @@ def arrivals():
 def tc(*words):
     subprocess.run(["tc", *words], check=True)
 
-def measure(name, words):
+def traffic_class(flow, ect, l4s):
+    """What a flow's packets say about congestion: nothing, ECT(0), or ECT(1) of every other one where L4S is measured."""
+    return (1 if l4s and flow % 2 else 2) if ect else 0
+
+def measure(name, words, l4s=False):
     tun = os.open("/dev/net/tun", os.O_RDWR)
     fcntl.ioctl(tun, 0x400454ca, struct.pack("16sH22x", b"q0", 0x1001))
     subprocess.run(["ip", "addr", "add", "10.9.0.1/24", "dev", "q0"], check=True)
@@ -59,6 +65,7 @@ def measure(name, words):
     tc("qdisc", "add", "dev", "q0", "root", "handle", "1:", "tbf", "rate", "10mbit", "burst", "1502", "limit", "100000000")
     time.sleep(1)
     tc("qdisc", "add", "dev", "q0", "parent", "1:1", "handle", "10:", *words)
+    added = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
     begin = (time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 10**9 + 2) * 10**9
     child = os.fork()
     if child == 0:
@@ -67,7 +74,7 @@ def measure(name, words):
             for ect in range(2):
                 one = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
                 one.setsockopt(socket.SOL_SOCKET, 32, 1 << 30)
-                one.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, 2 * ect)
+                one.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, traffic_class(flow, ect, l4s))
                 one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
                 one.bind(("10.9.0.1", 2000 + flow))
                 one.connect(("10.9.0.2", 9))
@@ -82,7 +89,7 @@ def measure(name, words):
     poll = select.poll()
     poll.register(tun, select.POLLIN)
     with open(f"{OUT}/{name}.out", "w") as out:
-        out.write(f"{begin}\n")
+        out.write(f"{begin} {added}\n")
         while True:
             if not poll.poll(1000):
                 if os.waitpid(child, os.WNOHANG)[0]:
@@ -116,6 +123,11 @@ def main():
         for line in QDISCS.strip().splitlines():
             name, *words = line.split()
             measure(name, words)
+        if tuple(int(part) for part in os.uname().release.split("-")[0].split(".")[:2]) >= (6, 17):
+            name, *words = L4S.split()
+            measure(name, words, l4s=True)
+        else:
+            print("lastbyte: this kernel has no dualpi2", flush=True)
         print("lastbyte: done", flush=True)
     except BaseException as error:
         print("lastbyte: failed", repr(error), flush=True)

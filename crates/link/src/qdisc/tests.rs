@@ -84,10 +84,12 @@ impl Shaper {
 }
 
 /// What `scripts/qdiscs` sends: when, and a packet.
-fn arrivals(begin: u64) -> impl Iterator<Item = (u64, Waiting)> {
+fn arrivals(qdisc: &str, begin: u64) -> impl Iterator<Item = (u64, Waiting)> {
+    let l4s = qdisc.starts_with("dualpi2");
+
     // Phases of 2048 packets, from half of what the link carries to three times as much.
     const LOADS: [u64; 8] = [60, 100, 110, 130, 50, 200, 300, 90];
-    (0..COUNT).scan(begin, |at, number| {
+    (0..COUNT).scan(begin, move |at, number| {
         let draw = mix(number);
         let load = LOADS[(number / 2048 % 8) as usize];
         let gap = 800 * 850 * 100 / load * (50 + draw / (1 << 16) % 101) / 100;
@@ -97,10 +99,10 @@ fn arrivals(begin: u64) -> impl Iterator<Item = (u64, Waiting)> {
             ticket: number,
             length: (200 + draw % 325 * 4) as u32,
             flow: (2 * flow + ect) as u32,
-            ecn: if ect == 1 {
-                EcnCodepoint::Ect0
-            } else {
-                EcnCodepoint::NotEct
+            ecn: match (ect, flow % 2) {
+                (0, _) => EcnCodepoint::NotEct,
+                (_, 1) if l4s => EcnCodepoint::Ect1,
+                _ => EcnCodepoint::Ect0,
             },
             marked: false,
         };
@@ -121,7 +123,7 @@ fn digest(out: &[Out]) -> u64 {
 fn each_packet_leaves_or_is_dropped_as_in_the_kernel() {
     for (qdisc, begin, out, marked, which) in KERNEL {
         let mut shaper = Shaper::new(qdisc, begin);
-        for (at, packet) in arrivals(begin) {
+        for (at, packet) in arrivals(qdisc, begin) {
             while let Some(wakes) = shaper.wakes.filter(|wakes| *wakes <= at) {
                 shaper.run(wakes);
             }
@@ -200,14 +202,20 @@ fn recorded_packets_leave_or_are_dropped_as_in_the_kernel() {
         // The kernel's timers come a jiffy after what they are set to (`calc_index` of kernel/time/timer.c).
         ("pie", "pie tupdate 16ms"),
         ("pie_ecn", "pie tupdate 16ms ecn"),
+        ("dualpi2", "dualpi2"),
     ] {
         let folder = Path::new(&folder);
+        if name == "dualpi2" && !folder.join("dualpi2.out").exists() {
+            println!("{name}: this kernel had none (Linux 6.17 and later have)");
+            continue;
+        }
         // Where the kernel's timers began is not told.
         let phases = if name.starts_with("pie") { 0..16 } else { 0..1 };
         let begins = phases.map(Duration::from_millis);
         let held = begins.map(|early| hold(folder, name, qdisc, early));
         let best = held.max_by_key(|held| held.same).unwrap();
         println!("{name}: {best:?}");
+
         assert_eq!(best.draws.wrong, 0, "{name}");
         if best.chances == 0 {
             assert_eq!((best.own, best.same), (best.kernel, best.kernel), "{name}");
@@ -243,7 +251,9 @@ fn hold(folder: &Path, name: &str, qdisc: &str, early: Duration) -> Likeness {
     let mut lines = out.lines();
     let numbers =
         |line: &str| -> Vec<u64> { line.split(' ').map(|word| word.parse().unwrap()).collect() };
-    let begin: u64 = lines.next().unwrap().parse().unwrap();
+    let [begin, added] = numbers(lines.next().unwrap())[..] else {
+        panic!("{name}: no beginning");
+    };
     let kernel: Vec<Out> = lines
         .map(numbers)
         .map(|line| (begin + line[0], line[1], line[2] == 1))
@@ -251,9 +261,11 @@ fn hold(folder: &Path, name: &str, qdisc: &str, early: Duration) -> Likeness {
     let fates: HashMap<u64, (u64, bool)> = (kernel.iter())
         .map(|(at, ticket, marked)| (*ticket, (*at, *marked)))
         .collect();
-    let mut shaper = Shaper::new(qdisc, begin - early.as_nanos() as u64);
+    let l4s = qdisc.starts_with("dualpi2");
+    let begins = if l4s { added } else { begin };
+    let mut shaper = Shaper::new(qdisc, begins - early.as_nanos() as u64);
     let mut held = Likeness::default();
-    for (at, packet) in arrivals(begin) {
+    for (at, packet) in arrivals(qdisc, begin) {
         while let Some(wakes) = shaper.woken(&fates).filter(|wakes| *wakes <= at) {
             shaper.run(wakes);
         }
@@ -269,7 +281,12 @@ fn hold(folder: &Path, name: &str, qdisc: &str, early: Duration) -> Likeness {
         let is_asked = std::cell::Cell::new(false);
         let luck = || {
             is_asked.set(true);
-            if strikes { 0 } else { u64::MAX }
+            match packet.ecn {
+                _ if !strikes => u64::MAX,
+                // Its first draw strikes, and not the second, which has who is marked be dropped where more comes than marks can hold back.
+                EcnCodepoint::Ect1 if fates.contains_key(&packet.ticket) => u64::MAX >> 32,
+                _ => 0,
+            }
         };
         shaper
             .queue
@@ -282,6 +299,7 @@ fn hold(folder: &Path, name: &str, qdisc: &str, early: Duration) -> Likeness {
                 held.expected += p;
             }
             Machine::Red(red) => held.draws.note(red, before, is_asked.get()),
+            Machine::DualPi2(_) => held.chances += 1,
             _ => {}
         }
         if shaper.wakes.is_none() {
@@ -295,7 +313,34 @@ fn hold(folder: &Path, name: &str, qdisc: &str, early: Duration) -> Likeness {
         .take_while(|(own, other)| (own.1, own.2) == (other.1, other.2))
         .count();
     (held.own, held.kernel) = (shaper.out.len(), kernel.len());
+    if l4s {
+        let struck = |out: &[Out]| {
+            let marked = out.iter().filter(|(.., marked)| *marked).count();
+            (COUNT as usize - out.len() + marked) as f64
+        };
+        held.struck = struck(&kernel);
+        held.expected = struck(&by_own_luck(qdisc, begin, begins));
+    }
     held
+}
+
+/// What comes out by luck that is not the kernel's.
+fn by_own_luck(qdisc: &str, begin: u64, begins: u64) -> Vec<Out> {
+    let mut shaper = Shaper::new(qdisc, begins);
+    for (at, packet) in arrivals(qdisc, begin) {
+        while let Some(wakes) = shaper.wakes.filter(|wakes| *wakes <= at) {
+            shaper.run(wakes);
+        }
+        let luck = || mix(!packet.ticket);
+        (shaper.queue).enqueue(Time(at), packet, luck, &mut shaper.dropped);
+        if shaper.wakes.is_none() {
+            shaper.run(at);
+        }
+    }
+    while let Some(wakes) = shaper.wakes {
+        shaper.run(wakes);
+    }
+    shaper.out
 }
 
 /// What a draw of RED must have been, by whom it struck and whom not.
