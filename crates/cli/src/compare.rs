@@ -9,6 +9,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::SystemTime;
 
 use clap::{Args, ValueEnum};
+use lastbyte_link::format_duration;
 use lastbyte_pki::Store;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
@@ -487,7 +488,7 @@ impl Compare {
     fn check_samples(&self, summary: &Summary) -> Result<(), Failure> {
         let arms = summary.cells.iter().flat_map(|cell| &cell.arms);
         if arms.clone().all(|arm| arm.wire.is_none()) {
-            return Err(Failure::Run("no connection completed".to_owned()));
+            return Err(none_completed(summary));
         }
         if self.strict
             && let Some(reason) = arms.into_iter().find_map(|arm| match &arm.validity {
@@ -554,6 +555,20 @@ pub(super) fn try_sessions(store: &Store, experiment: &Experiment) -> Result<(),
 }
 
 /// A flag that Ctrl-C sets. A second Ctrl-C ends the process at once; the kernel
+/// Of a run whose connections all failed, with what most of the first arm's did.
+pub(super) fn none_completed(summary: &Summary) -> Failure {
+    let mut arms = summary.cells.iter().flat_map(|cell| &cell.arms);
+    let most = arms.find_map(|arm| arm.failures.first());
+    let why = most.map_or_else(String::new, |most| match most.cause {
+        None => {
+            let timeout = format_duration(summary.experiment.timeout);
+            format!(": {most} after {timeout}, which is the timeout")
+        }
+        Some(_) => format!(": {most}"),
+    });
+    Failure::Run(format!("no connection completed{why}"))
+}
+
 /// cleans up after it.
 pub(super) fn interrupt() -> io::Result<Arc<AtomicBool>> {
     let interrupt = Arc::new(AtomicBool::new(false));

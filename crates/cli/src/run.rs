@@ -14,7 +14,7 @@ use lastbyte_link::{counted, nearest, shell_word};
 use lastbyte_pki::Store;
 
 use self::search::Searching;
-use super::compare::{interrupt, prepare_in, try_sessions};
+use super::compare::{interrupt, none_completed, prepare_in, try_sessions};
 use super::engine::{self, Carrier, Chosen, choose};
 use super::inside::Inside;
 use super::progress::{Bar, rounded};
@@ -455,7 +455,10 @@ impl Run {
         }
         print(&format!("Results: {}\n", super::shown(folder.path())))?;
         if !completed {
-            return Err(Failure::Run("no connection completed".to_owned()));
+            return Err(match findings.summaries.first() {
+                Some(summary) => none_completed(summary),
+                None => Failure::Run("no connection completed".to_owned()),
+            });
         }
         match invalid {
             Some(reason) if self.strict => Err(Failure::Run(format!("invalid sample: {reason}"))),

@@ -90,7 +90,10 @@ fn output_that_can_not_be_written() {
 fn no_connection_completed() {
     let ended = run(&mut compare(&["--timeout", "5ms"]));
     assert_eq!(ended.code, Some(1), "{}", ended.stderr);
-    assert_eq!(ended.stderr, "lastbyte: no connection completed\n");
+    assert_eq!(
+        ended.stderr,
+        "lastbyte: no connection completed: timed out after 5ms, which is the timeout\n"
+    );
     assert!(
         ended
             .stdout

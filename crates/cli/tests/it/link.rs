@@ -209,7 +209,10 @@ fn a_trace_carries_so_many_packets_and_then_no_more() {
     let ended = run(command.arg(format!("{short} once")));
     assert_eq!(
         (ended.code, &*ended.stderr),
-        (Some(1), "lastbyte: no connection completed\n")
+        (
+            Some(1),
+            "lastbyte: no connection completed: timed out after 2s, which is the timeout\n"
+        )
     );
 }
 

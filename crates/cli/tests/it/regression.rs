@@ -396,7 +396,8 @@ fn a_run_that_does_not_complete_saves_nothing() {
 
     let ended = run(&mut place.compare(&format!("{save} --connections 2 --timeout 5ms")));
     assert_eq!(ended.code, Some(1), "{}", ended.stderr);
-    let told = "lastbyte: nothing was saved\nlastbyte: no connection completed\n";
+    let told = "lastbyte: nothing was saved\n\
+        lastbyte: no connection completed: timed out after 5ms, which is the timeout\n";
     assert_eq!(ended.stderr, told);
     assert_eq!(fs::read(&file).unwrap(), before);
 
