@@ -554,7 +554,6 @@ pub(super) fn try_sessions(store: &Store, experiment: &Experiment) -> Result<(),
     Ok(())
 }
 
-/// A flag that Ctrl-C sets. A second Ctrl-C ends the process at once; the kernel
 /// Of a run whose connections all failed, with what most of the first arm's did.
 pub(super) fn none_completed(summary: &Summary) -> Failure {
     let mut arms = summary.cells.iter().flat_map(|cell| &cell.arms);
@@ -569,6 +568,7 @@ pub(super) fn none_completed(summary: &Summary) -> Failure {
     Failure::Run(format!("no connection completed{why}"))
 }
 
+/// A flag that Ctrl-C sets. A second Ctrl-C ends the process at once; the kernel
 /// cleans up after it.
 pub(super) fn interrupt() -> io::Result<Arc<AtomicBool>> {
     let interrupt = Arc::new(AtomicBool::new(false));

@@ -249,14 +249,7 @@ fn what_a_server_refuses_is_told_and_costs_what_it_costs() {
         let name = format!("x25519/ecdsa-p256/{option}");
         let [clients, servers] = [(); 2].map(|()| prepare(&name));
         let arm = clients.arm.clone();
-        let prepared = PreparedArm {
-            stack: Arc::new(Replaced {
-                clients: clients.stack,
-                servers: servers.stack,
-                replaced: AtomicU32::new(0),
-            }),
-            ..servers
-        };
+        let prepared = replaced(clients, servers);
         let cell = cell(link(), Bytes(1000));
         let experiment = Experiment::new(vec![arm], vec![cell.clone()], 3);
         let run = measure(prepared, cell, 3, TIMEOUT);
@@ -277,17 +270,24 @@ fn what_a_server_refuses_is_told_and_costs_what_it_costs() {
     }
 }
 
+/// Servers whose clients are others.
+fn replaced(clients: PreparedArm, servers: PreparedArm) -> PreparedArm {
+    let stack = Replaced {
+        clients: clients.stack,
+        servers: Arc::clone(&servers.stack),
+        replaced: AtomicU32::new(0),
+    };
+    servers.with_stack(Arc::new(stack))
+}
+
 /// The reasons with which all connections of clients of one configuration fail at servers of another.
 fn failures(clients: PreparedArm, servers: PreparedArm) -> Vec<String> {
-    let prepared = PreparedArm {
-        stack: Arc::new(Replaced {
-            clients: clients.stack,
-            servers: servers.stack,
-            replaced: AtomicU32::new(0),
-        }),
-        ..servers
-    };
-    let run = measure(prepared, cell(link(), Bytes(1000)), 2, TIMEOUT);
+    let run = measure(
+        replaced(clients, servers),
+        cell(link(), Bytes(1000)),
+        2,
+        TIMEOUT,
+    );
     let rows = run.samples.into_iter().flat_map(|sample| sample.rows);
     rows.map(|row| match row.outcome {
         Outcome::Failed { reason, .. } => {
@@ -308,10 +308,8 @@ fn with_client_chain(chain: Option<&Chain>) -> PreparedArm {
         client_chain: chain,
         ..TlsConfig::new(arm.arm.group, &arm.chain)
     };
-    PreparedArm {
-        stack: stack(&config).unwrap().into(),
-        ..arm
-    }
+    let stack: Arc<dyn Stack> = stack(&config).unwrap().into();
+    arm.with_stack(stack)
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Arms made ready: their chains and configured stacks.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use lastbyte_pki::{Chain, ChainRole, Store};
@@ -10,7 +10,7 @@ use lastbyte_tls::{
 };
 
 use super::delivery::{self, PreparedDelivery};
-use super::{LabError, row};
+use super::{LabError, row, sys};
 use crate::results::{DeliveryOutcome, Dns, Exchange, check_wire};
 use crate::study::{Arm, ArmChain};
 
@@ -28,6 +28,16 @@ pub struct PreparedArm {
     pub delivery: Option<PreparedDelivery>,
     /// How its clients' first handshakes fail, if they do and something else is tried.
     pub failed: Option<FailedHandshake>,
+    trial: OnceLock<Result<Trial, TlsError>>,
+}
+
+/// One handshake in memory.
+pub(super) struct Trial {
+    /// The CPU time that it took both ends.
+    pub(super) cpu: Duration,
+    /// What a row would say of it.
+    pub(super) exchange: Exchange,
+    dns: Dns,
 }
 
 impl PreparedArm {
@@ -77,7 +87,18 @@ impl PreparedArm {
             stack,
             delivery,
             failed,
+            trial: OnceLock::new(),
         })
+    }
+
+    /// The same with another stack.
+    #[must_use]
+    pub fn with_stack(self, stack: Arc<dyn Stack>) -> Self {
+        Self {
+            stack,
+            trial: OnceLock::new(),
+            ..self
+        }
     }
 
     /// A client that has all that DNS delivers, and has failed before if its first handshake does.
@@ -109,6 +130,20 @@ impl PreparedArm {
     /// Those of [`handshake_between`].
     pub(crate) fn handshake(&self) -> Result<Handshake, TlsError> {
         handshake_between(self.client()?, self.stack.server()?)
+    }
+
+    /// The first such handshake, which nobody has twice: signatures of some algorithms take a second.
+    pub(super) fn trial(&self) -> Result<&Trial, &TlsError> {
+        let first = self.trial.get_or_init(|| {
+            let start = sys::thread_cpu_time();
+            let handshake = self.handshake()?;
+            Ok(Trial {
+                cpu: sys::thread_cpu_time().saturating_sub(start),
+                exchange: self.exchange(&handshake),
+                dns: self.dns(handshake.client.as_ref()),
+            })
+        });
+        first.as_ref()
     }
 
     /// What a row would say of the DNS of such a handshake.
@@ -150,11 +185,8 @@ impl PreparedArm {
     ///
     /// [`LabError::Arm`] when it fails, or does not do what the arm says.
     pub fn tried(self) -> Result<Self, LabError> {
-        let tried = self.handshake().map_err(|error| format!("fails: {error}"));
-        let problem = tried.and_then(|handshake| {
-            let dns = self.dns(handshake.client.as_ref());
-            check_wire(&self.arm, &self.exchange(&handshake), &dns)
-        });
+        let tried = self.trial().map_err(|error| format!("fails: {error}"));
+        let problem = tried.and_then(|tried| check_wire(&self.arm, &tried.exchange, &tried.dns));
         match problem {
             Ok(()) => Ok(self),
             Err(problem) => Err(LabError::Arm {

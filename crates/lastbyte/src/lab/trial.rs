@@ -6,7 +6,6 @@ use lastbyte_exchange::HandshakeFlight;
 use lastbyte_sizes::framing::MSS;
 
 use super::runner::Job;
-use super::sys;
 use crate::results::Exchange;
 
 /// One handshake of a job in memory.
@@ -18,12 +17,10 @@ pub(super) struct HandshakeTrial {
     pub(super) exchange: Exchange,
 }
 
-/// None where the handshake fails.
+/// None where the handshake fails. All jobs of an arm have one.
 pub(super) fn try_handshake(job: &Job<'_>) -> Option<HandshakeTrial> {
-    let start = sys::thread_cpu_time();
-    let handshake = job.arm.handshake().ok()?;
-    let cpu = sys::thread_cpu_time().saturating_sub(start);
-    let wire = job.arm.exchange(&handshake);
+    let tried = job.arm.trial().ok()?;
+    let wire = &tried.exchange;
     let bytes = job
         .cell
         .of_connection(job.connections.start)
@@ -33,9 +30,9 @@ pub(super) fn try_handshake(job: &Job<'_>) -> Option<HandshakeTrial> {
         + u64::from(wire.sent(HandshakeFlight::ClientHello))
         + u64::from(wire.sent(HandshakeFlight::Server));
     Some(HandshakeTrial {
-        cpu,
+        cpu: tried.cpu,
         // Those of TCP itself, and an acknowledgement for every other one.
         packets: 6 + u32::try_from(bytes / MSS as u64 * 3 / 2).unwrap_or(u32::MAX),
-        exchange: wire,
+        exchange: wire.clone(),
     })
 }
