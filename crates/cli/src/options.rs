@@ -15,7 +15,7 @@ use lastbyte_link::{Bytes, Seed, format_duration, parse_duration};
 use super::Failure;
 use super::one_of::one_of;
 use lastbyte::study::{
-    Arm, Cell, Choice, CommandLine, Connections, CpuTime, Emulation, Experiment, Lists,
+    Arm, Cell, Choice, ClientCpu, CommandLine, Connections, CpuTime, Emulation, Experiment, Lists,
     NamedNetwork, Parameter, Population, QuicIn, Reading, Sessions, StudyFolder, Traffic,
     arms_of_traffic, check_place, check_servers, share_files,
 };
@@ -373,6 +373,12 @@ impl Network {
             ));
         }
         let cells = self.grid()?;
+        if let Some(slower) = cells.iter().find(|cell| cell.client_cpu != ClientCpu::THIS) {
+            return Err(format!(
+                "--client-cpu {}: ends compute in no time here: leave it out, or measure with `lastbyte compare`",
+                slower.client_cpu
+            ));
+        }
         match cells.iter().find_map(|cell| cell.traffic.as_ref()) {
             None => Ok(cells),
             Some(traffic) => Err(format!(

@@ -76,7 +76,7 @@ impl Fact {
 #[derive(Debug, Error)]
 pub enum TrafficError {
     /// It is no kind that has a name, nor looks like a file.
-    #[error("{0}; or name a FILE.toml with [population], as of `lastbyte zeek -o`")]
+    #[error("{0} (or name a FILE.toml with [population], as of `lastbyte zeek -o`)")]
     Name(UnknownName),
     /// Its file can't be read.
     #[error("can't read traffic {name:?}: {error}")]

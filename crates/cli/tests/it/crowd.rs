@@ -301,6 +301,10 @@ fn what_a_crowd_does_not_go_with_is_refused_in_a_line() {
             "--cross-lead",
         ),
         (
+            &["--baseline", ARM, "--cross-lead", "1s"],
+            "give cross_traffic, or leave cross_lead out",
+        ),
+        (
             &["--baseline", quic, "--at-once", "2"],
             "quic_in = \"guest\"",
         ),

@@ -222,6 +222,14 @@ fn what_is_no_traffic_is_refused_in_one_line() {
             "--traffic web is drawn, and so it is measured",
         ),
         (
+            "explain ml-dsa-44 --client-cpu phone",
+            "--client-cpu phone: ends compute in no time here",
+        ),
+        (
+            "lose ml-dsa-44 --client-cpu 8x",
+            "--client-cpu 8x: ends compute in no time here",
+        ),
+        (
             "plan ml-dsa-44 --traffic web --profile profile.toml",
             "--profile",
         ),

@@ -81,6 +81,16 @@ pub(crate) fn check(study: &Study) -> Result<(), String> {
         );
     }
     for measure in &study.measures {
+        let cells = &measure.experiment.cells;
+        let begins_nothing = |cell: &Cell| cell.crowd.cross_traffic.flows().is_empty();
+        let is_usual = |cell: &Cell| cell.crowd.cross_lead == Crowd::USUAL_LEAD;
+        if cells.iter().all(begins_nothing) && !cells.iter().all(is_usual) {
+            return Err(format!(
+                "measure {:?}: cross_lead is how long before cross traffic begins, and there is none: give cross_traffic, or leave \
+                 cross_lead out",
+                measure.id
+            ));
+        }
         for cell in &measure.experiment.cells {
             check_cell(&measure.experiment, cell)
                 .map_err(|problem| format!("measure {:?}, {cell}: {problem}", measure.id))?;

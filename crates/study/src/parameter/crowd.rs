@@ -21,7 +21,10 @@ pub(super) static CROSS_TRAFFIC: Spec = Spec {
     measures: Measures::Transfers,
     transport: None,
     title: "cross traffic",
-    caption: Caption::Unusual(|cell| format!("beside {}", cell.crowd.cross_traffic)),
+    caption: Caption::Unusual(|cell| match cell.crowd.cross_traffic.flows() {
+        [] => "alone".to_owned(),
+        _ => format!("beside {}", cell.crowd.cross_traffic),
+    }),
     reading: Reading::Text,
     place: Place::Cell(Access {
         get: |cell| Value::Text(cell.crowd.cross_traffic.to_string()),
