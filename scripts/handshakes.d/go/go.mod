@@ -1,0 +1,3 @@
+module lastbyte.example/handshakes
+
+go 1.27
