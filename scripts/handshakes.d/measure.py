@@ -17,7 +17,7 @@ import sys
 import table
 
 # Of a stack in a row, before it is another's turn.
-BATCH = 10
+BATCH = 20
 # With those that warm caches and do not count.
 WARM_UP_ROUNDS = 1
 CALIBRATIONS = 3

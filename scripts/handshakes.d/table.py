@@ -79,9 +79,11 @@ class Cell:
         return statistics.fmean(every) * (1 + self.others_share())
 
     def error(self, end):
-        """Half of the mean's 95 % interval, as part of it. Rounds are what is independent."""
+        """Half of the 95 % interval of the mean, as part of it, by what is independent: rounds."""
         means = [statistics.fmean(times[end] for times in batch) for batch in self.rounds.values()]
-        return 1.96 * statistics.stdev(means) / math.sqrt(len(means)) / statistics.fmean(means)
+        # Student's t to 1 % from ten degrees of freedom on.
+        t = 1.96 + 2.5 / (len(means) - 1)
+        return t * statistics.stdev(means) / math.sqrt(len(means)) / statistics.fmean(means)
 
     def rate(self, end):
         return 1e9 / self.mean(end)
