@@ -22,8 +22,8 @@ pub(super) static CROSS_TRAFFIC: Spec = Spec {
     transport: None,
     title: "cross traffic",
     caption: Caption::Unusual(|cell| match cell.crowd.cross_traffic.flows() {
-        [] => "alone".to_owned(),
-        _ => format!("beside {}", cell.crowd.cross_traffic),
+        [] => "no cross traffic".to_owned(),
+        _ => format!("cross traffic {}", cell.crowd.cross_traffic),
     }),
     reading: Reading::Text,
     place: Place::Cell(Access {
