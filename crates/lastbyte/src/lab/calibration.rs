@@ -60,6 +60,9 @@ pub struct Calibration {
     pub flights: Flights,
     /// The client verifies that flight and makes its own last one.
     pub client_finish: Spread,
+    /// How that is spread: a client that proves itself signs, too.
+    #[serde(default)]
+    pub finishes: Flights,
     /// The server verifies the client's last flight.
     pub server_finish: Spread,
     /// The client encrypts the request.
@@ -213,15 +216,16 @@ impl CalibratedCosts {
 }
 
 impl Calibration {
-    /// What a handshake takes of the client and of the server: of the server's flight the mean, as signing varies by nature with
-    /// some algorithms, and a second holds as many as fit; of other steps the median, which the machine's noise leaves alone.
+    /// What a handshake takes of the client and of the server: of the steps in which ends sign the mean, as that varies by nature
+    /// with some algorithms, and a second holds as many as fit; of other steps the median, which the machine's noise leaves alone.
     pub fn handshake(&self) -> [Duration; 2] {
         let median = |spread: Spread| Duration::from_nanos(spread.p50_ns);
-        let client = [self.client_setup, self.client_hello, self.client_finish];
+        let client = [self.client_setup, self.client_hello].map(median);
         let server = [self.server_setup, self.server_finish].map(median);
+        let finish = self.finishes.mean(median(self.client_finish));
         let flight = self.flights.mean(median(self.server_flight));
         [
-            client.map(median).iter().sum(),
+            client.iter().sum::<Duration>() + finish,
             server.iter().sum::<Duration>() + flight,
         ]
     }
@@ -257,13 +261,14 @@ impl Calibration {
             client_hello,
             server_flight,
             client_finish,
+            finishes: flights(client_finishes),
             server_finish,
             encrypt_request,
             decrypt_request,
             encrypt_record,
             decrypt_record,
         ] = measured.0.each_ref().map(|times| Spread::of(times));
-        let [_, _, _, server_flights, ..] = &measured.0;
+        let [_, _, _, server_flights, client_finishes, ..] = &measured.0;
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         Ok(Self {
             measured_at: now.map_or(0, |since| since.as_secs()),
@@ -274,6 +279,7 @@ impl Calibration {
             server_flight,
             flights: flights(server_flights),
             client_finish,
+            finishes: flights(client_finishes),
             server_finish,
             encrypt_request,
             decrypt_request,
@@ -379,6 +385,7 @@ impl Calibration {
             server_flight: none,
             flights: Flights::default(),
             client_finish: none,
+            finishes: Flights::default(),
             server_finish: none,
             encrypt_request: none,
             decrypt_request: none,
