@@ -1,4 +1,5 @@
 //! What else is on a link, in virtual time: bulk transfers, and connections that begin together. A kernel has to be there.
+use std::fs;
 use std::process::Command;
 use std::time::Duration;
 
@@ -273,6 +274,10 @@ fn a_slower_client_is_the_same_in_sums_and_in_the_clock() {
 
 #[test]
 fn what_a_crowd_does_not_go_with_is_refused_in_a_line() {
+    let place = TempDir::new().unwrap();
+    let trace = place.path().join("lte.trace");
+    fs::write(&trace, "1\n").unwrap();
+    let once = format!("{} once", trace.display());
     let quic = "x25519/ecdsa-p256/transport=quic";
     for (options, expected) in [
         (
@@ -293,6 +298,19 @@ fn what_a_crowd_does_not_go_with_is_refused_in_a_line() {
                 "unlimited",
             ],
             "give the link a rate or a trace",
+        ),
+        (
+            &[
+                "--baseline",
+                ARM,
+                "--cross-traffic",
+                "bbr",
+                "--emulation",
+                "link",
+                "--trace",
+                &once,
+            ],
+            "begins with the cross traffic, 5s before a connection at least, and does not begin again: leave once out",
         ),
         (&["--baseline", ARM, "--at-once", "0"], "--at-once"),
         (&["--baseline", ARM, "--at-once", "10001"], "--at-once"),

@@ -13,7 +13,7 @@ use std::sync::{Arc, OnceLock};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use lastbyte_link::{Direction, Side, Time};
+use lastbyte_link::{Direction, Passes, Side, Time, Trace, format_duration};
 use nix::sys::socket::{self, Backlog, SockaddrIn, bind, connect, listen, setsockopt, sockopt};
 
 use super::LabError;
@@ -127,6 +127,19 @@ fn check_cell(experiment: &Experiment, cell: &Cell) -> Result<(), String> {
                 "nothing limits the rate that cross_traffic would share: give the link a rate or a trace".to_owned(),
             );
         }
+    }
+    let ways = [&cell.link.forward, &cell.link.backward];
+    let mut traces = ways.into_iter().filter_map(|way| way.trace.as_ref());
+    let is_used_up = |trace: &&Trace| {
+        let has_lead = !crowd.cross_traffic.flows().is_empty() && !crowd.cross_lead.is_zero();
+        trace.passes() == Passes::Once && has_lead
+    };
+    if let Some(trace) = traces.find(is_used_up) {
+        return Err(format!(
+            "trace \"{trace}\" begins with the cross traffic, {} before a connection at least, and does not begin again: leave \
+             once out, or write cross_lead = \"0s\" (--cross-lead 0s)",
+            format_duration(crowd.cross_lead)
+        ));
     }
     if crowd.at_once == 1 {
         return Ok(());
