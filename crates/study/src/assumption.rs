@@ -227,6 +227,19 @@ fn of_network(arm: &Arm, cells: &[Cell]) -> Vec<Assumption> {
         },
         changed_by: "--loss, also in bursts: 1% in bursts of 4",
     });
+    let rate = if cells.iter().any(Cell::has_trace) {
+        Assumption {
+            subject: "rate",
+            value: format!("that of the trace {}", of(Parameter::TRACE)),
+            changed_by: "--trace",
+        }
+    } else {
+        Assumption {
+            subject: "rate",
+            value: of(Parameter::RATE),
+            changed_by: "--rate, --link",
+        }
+    };
     let of_all = [
         Assumption {
             subject: "window",
@@ -248,11 +261,7 @@ fn of_network(arm: &Arm, cells: &[Cell]) -> Vec<Assumption> {
             },
             changed_by: "--initcwnd",
         },
-        Assumption {
-            subject: "rate",
-            value: of(Parameter::RATE),
-            changed_by: "--rate, --link",
-        },
+        rate,
     ];
     of_all.into_iter().chain(loss).chain(carried).collect()
 }

@@ -29,7 +29,7 @@ const ALL: [Parameter; 40] = [
     Parameter::LINK,
     Parameter(&link::RTT),
     Parameter::RATE,
-    Parameter(&link::TRACE),
+    Parameter::TRACE,
     Parameter::LOSS,
     Parameter::JITTER,
     Parameter(&link::JITTER_DISTRIBUTION),
@@ -103,6 +103,8 @@ impl Parameter {
     pub const RTT: Parameter = Parameter(&link::RTT);
     /// Rate of each direction.
     pub const RATE: Parameter = Parameter(&link::RATE);
+    /// Rate trace of each direction.
+    pub const TRACE: Parameter = Parameter(&link::TRACE);
     /// Loss of each direction.
     pub const LOSS: Parameter = Parameter(&link::LOSS);
     /// Jitter of each direction.

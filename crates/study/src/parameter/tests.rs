@@ -130,6 +130,18 @@ fn no_limit_of_the_rate_can_be_said() {
             (trace.of(&cell), trace.caption(&cell)),
             (text, Some(caption))
         );
+        let rate = |cell| {
+            let arm = "x25519/ecdsa-p256".parse().unwrap();
+            let all = crate::assumptions(&arm, &[cell]).into_iter();
+            all.map(|one| (one.subject, one.value, one.changed_by))
+                .find(|(subject, ..)| *subject == "rate")
+        };
+        let of_trace = format!("that of the trace {}", trace.of(&cell));
+        assert_eq!(rate(cell.clone()), Some(("rate", of_trace, "--trace")));
+        assert_eq!(
+            rate(Cell::default()),
+            Some(("rate", "unlimited".to_owned(), "--rate, --link"))
+        );
     }
 }
 
