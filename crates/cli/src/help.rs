@@ -14,7 +14,10 @@ const GROUPS: [(&str, &[&str]); 4] = [
             "zeek",
         ],
     ),
-    ("Measure a study", &["run", "report", "show", "validate"]),
+    (
+        "Measure a study",
+        &["run", "report", "show", "trace", "validate"],
+    ),
     ("Make and serve certificates", &["chain", "ad", "mtc"]),
     (
         "This machine",

@@ -34,6 +34,7 @@ mod run;
 mod saved;
 mod show;
 mod stacks;
+mod trace;
 mod validate;
 mod zeek;
 
@@ -106,6 +107,9 @@ enum Command {
     Report(report::Report),
     /// Draw one connection of a capture, and say why it took so long
     Show(show::Show),
+    /// Make rate traces of LTE and 5G, and tell what traces carry
+    #[command(subcommand)]
+    Trace(trace::Command),
     /// Compare two sets of results, sample by sample
     Validate(validate::Validate),
     /// Make, explain and tabulate certificate chains
@@ -174,6 +178,7 @@ fn main() -> ExitCode {
         Command::Run(run) => run.run(&arguments),
         Command::Report(report) => report.run(),
         Command::Show(show) => show.run(),
+        Command::Trace(command) => command.run(),
         Command::Validate(validate) => validate.run(),
         Command::Chain(command) => command.run(),
         Command::Ad(command) => command.run(),

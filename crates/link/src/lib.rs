@@ -29,6 +29,7 @@
 //! ```
 
 mod bottleneck;
+pub mod cellular;
 mod distribution;
 mod fate;
 mod loss;

@@ -10,6 +10,7 @@
 //! A packet arrives with the opportunity that carries its last byte.
 
 use std::fmt;
+use std::num::NonZero;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -95,6 +96,27 @@ impl Trace {
         }
     }
 
+    /// One that begins again after `end`, in milliseconds, with opportunities from 1 on in their order. At its end it has one at
+    /// least, without which it would end before.
+    ///
+    /// `None` when there are too many.
+    pub(crate) fn new(name: &str, end: NonZero<u32>, mut opportunities: Vec<u32>) -> Option<Trace> {
+        if opportunities.last() != Some(&end.get()) {
+            opportunities.push(end.get());
+        }
+        (opportunities.len() <= Self::MOST).then(|| Trace {
+            name: name.into(),
+            opportunities: opportunities.into(),
+            passes: Passes::Looped,
+        })
+    }
+
+    /// When its opportunities come, in milliseconds: its lines.
+    #[must_use]
+    pub fn opportunities(&self) -> &[u32] {
+        &self.opportunities
+    }
+
     /// The name of its file.
     #[must_use]
     pub fn name(&self) -> &str {
@@ -124,6 +146,32 @@ impl Trace {
             .ok()
             .and_then(Rate::from_bits_per_second)
             .unwrap_or(Rate::MIN)
+    }
+
+    /// How many bits it carries in each whole second of a pass.
+    #[must_use]
+    pub fn bits_by_second(&self) -> Vec<u64> {
+        const SECOND: u32 = 1000;
+        let last = self.opportunities.last().copied().unwrap_or(0);
+        let mut bits = vec![0; (last / SECOND) as usize];
+        for at in self.opportunities.iter() {
+            // What can go at the end of a second was there in it.
+            let second = at.saturating_sub(1) / SECOND;
+            if let Some(bits) = bits.get_mut(second as usize) {
+                *bits += u64::from(Self::OPPORTUNITY) * 8;
+            }
+        }
+        bits
+    }
+
+    /// The longest time without an opportunity.
+    #[must_use]
+    pub fn longest_gap(&self) -> Duration {
+        // The last one is the beginning of the next pass, too.
+        let before = [0].iter().chain(self.opportunities.iter());
+        let gaps = before.zip(self.opportunities.iter());
+        let longest = gaps.map(|(before, at)| at - before).max();
+        Duration::from_millis(longest.unwrap_or(0).into())
     }
 
     /// Distinguishes traces by all that is in them.

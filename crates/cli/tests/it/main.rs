@@ -44,6 +44,7 @@ mod see_quic;
 mod servers;
 mod service;
 mod shown;
+mod trace;
 mod traffic;
 mod usage;
 mod validate;

@@ -104,7 +104,7 @@ pub(super) static TRACE: Spec = Spec {
     }),
     command_line: Some(CommandLine {
         value_name: "FILE",
-        help: "When the link carries how much, in place of --rate: a file of Mahimahi's, of both directions or DOWN:UP, which begins again at its end, or not (\"FILE once\"); or none",
+        help: "When the link carries how much, in place of --rate: a file of Mahimahi's, as `lastbyte trace` makes them, of both directions or DOWN:UP, which begins again at its end, or not (\"FILE once\"); or none",
         choice: Choice::Usual(NO_TRACE),
         // The name of a file may have a comma.
         lists: Lists::Refused,
