@@ -112,7 +112,7 @@ impl Fading {
             .collect()
     }
 
-    /// Below which state the gain is, `m` times as great, with this many states below it.
+    /// What the gain, times [`Self::BRANCHES`], is below in so many states.
     fn threshold(states: u32) -> f64 {
         let above = 1.0 - f64::from(states) / f64::from(Fading::STATES);
         let (mut low, mut high) = (0.0, 100.0);
