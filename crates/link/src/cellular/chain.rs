@@ -113,7 +113,7 @@ impl Fading {
     }
 
     /// What the gain, times [`Self::BRANCHES`], is below in so many states.
-    fn threshold(states: u32) -> f64 {
+    pub(super) fn threshold(states: u32) -> f64 {
         let above = 1.0 - f64::from(states) / f64::from(Fading::STATES);
         let (mut low, mut high) = (0.0, 100.0);
         for _ in 0..100 {
