@@ -261,7 +261,6 @@ impl Calibration {
             client_hello,
             server_flight,
             client_finish,
-            finishes: flights(client_finishes),
             server_finish,
             encrypt_request,
             decrypt_request,
