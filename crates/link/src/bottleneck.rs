@@ -17,9 +17,11 @@ pub(crate) struct Bottleneck {
     queue: Queue,
     capacity: Capacity,
     service: Service,
-    /// When something has happened last.
+    /// When something has happened last, or will have.
     now: Time,
     dropped: Vec<u64>,
+    /// What became of packets that nobody has been told of.
+    untold: Vec<Left>,
 }
 
 #[derive(Clone, Debug)]
@@ -50,17 +52,40 @@ impl Bottleneck {
             service: Service::Idle,
             now: Time(0),
             dropped: Vec::new(),
+            untold: Vec::new(),
         }
     }
 
-    /// Takes a packet that comes to the queue at this time, or after those before it.
-    pub(crate) fn accept(&mut self, at: Time, packet: Waiting, luck: u64) {
+    /// Takes a packet that comes to the queue at this time, or after those before it, and tells what becomes of it, if that is
+    /// known: nobody comes before it any more, so that all can happen that does until then.
+    pub(crate) fn accept(&mut self, at: Time, packet: Waiting, luck: u64) -> Fate {
         let before = self.line.back().map_or(self.now, |(before, ..)| *before);
-        self.line.push_back((at.max(before), packet, luck));
+        let at = at.max(before);
+        self.line.push_back((at, packet, luck));
+        let had_none = self.untold.is_empty();
+        self.go_on(at);
+        let is_its = |left: &Left| left.ticket == packet.ticket && !left.marked;
+        match &self.untold[..] {
+            [only] if had_none && is_its(only) => {
+                let fate = only.fate;
+                self.untold.clear();
+                fate
+            }
+            _ => Fate::Waits,
+        }
+    }
+
+    /// When it has to be [served](Bottleneck::serve) at the latest.
+    pub(crate) fn next(&self) -> Option<Time> {
+        let told = self.untold.iter().find_map(|left| match left.fate {
+            Fate::Arrives(at) => Some(at),
+            _ => None,
+        });
+        told.into_iter().chain(self.event()).min()
     }
 
     /// When something happens next.
-    pub(crate) fn next(&self) -> Option<Time> {
+    fn event(&self) -> Option<Time> {
         let released = self.line.front().map(|(at, ..)| *at);
         match self.service {
             Service::Takes(at) | Service::Sends(at) => {
@@ -73,19 +98,29 @@ impl Bottleneck {
     /// Does all that happens up to `now`, and adds those packets of which it is known when they come out, or that they do
     /// not.
     pub(crate) fn serve(&mut self, now: Time, left: &mut Vec<Left>) {
-        while let Some(at) = self.next().filter(|at| *at <= now) {
+        self.go_on(now);
+        left.append(&mut self.untold);
+    }
+
+    fn go_on(&mut self, until: Time) {
+        while let Some(at) = self.event().filter(|at| *at <= until) {
             self.now = at;
             match self.service {
                 Service::Sends(until) if until <= at => {
                     self.queue.finish(at);
                     self.service = Service::Idle;
+                    if !self.queue.is_waiting() {
+                        // Linux asks for the next one even so, by which CoDel stops dropping and flows end.
+                        let none = self.queue.dequeue(at, &mut self.dropped);
+                        debug_assert_eq!(none, None);
+                    }
                 }
-                Service::Takes(from) if from <= at => self.take(at, left),
+                Service::Takes(from) if from <= at => self.take(at),
                 _ => {
                     if let Some((_, packet, luck)) = self.line.pop_front() {
                         let dropped = &mut self.dropped;
                         self.queue.enqueue(at, packet, || luck, dropped);
-                        self.tell_dropped(left);
+                        self.tell_dropped();
                     }
                 }
             }
@@ -96,15 +131,15 @@ impl Bottleneck {
                 };
                 match takes {
                     Some(takes) => self.service = Service::Takes(takes),
-                    None => self.end(at, left),
+                    None => self.end(at),
                 }
             }
         }
     }
 
-    fn take(&mut self, at: Time, left: &mut Vec<Left>) {
+    fn take(&mut self, at: Time) {
         let next = self.queue.dequeue(at, &mut self.dropped);
-        self.tell_dropped(left);
+        self.tell_dropped();
         let Some(packet) = next else {
             self.service = Service::Idle;
             return;
@@ -116,39 +151,40 @@ impl Bottleneck {
             Capacity::Trace(cursor) => cursor.carry(at, length.saturating_sub(ETHERNET_HEADER)),
         };
         let fate = out.map_or(Fate::Lost, Fate::Arrives);
-        left.push(Left {
+        self.untold.push(Left {
             ticket: packet.ticket,
             fate,
             marked: packet.marked,
         });
         match out {
             Some(out) => self.service = Service::Sends(out),
-            None => self.end(at, left),
+            None => self.end(at),
         }
     }
 
     /// The trace has ended: whoever waits does so for ever.
-    fn end(&mut self, at: Time, left: &mut Vec<Left>) {
+    fn end(&mut self, at: Time) {
         self.service = Service::Ended;
         loop {
             self.queue.finish(at);
             let Some(packet) = self.queue.dequeue(at, &mut self.dropped) else {
                 break;
             };
-            left.push(Left {
+            self.untold.push(Left {
                 ticket: packet.ticket,
                 fate: Fate::Lost,
                 marked: false,
             });
         }
-        self.tell_dropped(left);
+        self.tell_dropped();
     }
 
-    fn tell_dropped(&mut self, left: &mut Vec<Left>) {
-        left.extend(self.dropped.drain(..).map(|ticket| Left {
-            ticket,
-            fate: Fate::Overflows,
-            marked: false,
-        }));
+    fn tell_dropped(&mut self) {
+        self.untold
+            .extend(self.dropped.drain(..).map(|ticket| Left {
+                ticket,
+                fate: Fate::Overflows,
+                marked: false,
+            }));
     }
 }

@@ -303,8 +303,7 @@ impl Pipe {
                 ecn: packet.ecn,
                 marked: false,
             };
-            bottleneck.accept(released, waiting, self.luck.draw(key, Draw::Early));
-            return Fate::Waits;
+            return bottleneck.accept(released, waiting, self.luck.draw(key, Draw::Early));
         }
         while self
             .held
@@ -330,8 +329,8 @@ impl Pipe {
         self.bottleneck.as_ref()?.next()
     }
 
-    /// Adds those that have waited and of which it is known by `now` when they arrive, or that they do not. Nothing happens
-    /// between two calls that is not told of by the second, so one for each [`next`](Pipe::next) is enough.
+    /// Adds those that have waited and of which it is known by `now` when they arrive, which may be later, or that they do not.
+    /// One call for each [`next`](Pipe::next) is enough.
     pub fn serve(&mut self, now: Time, left: &mut Vec<Left>) {
         if let Some(bottleneck) = &mut self.bottleneck {
             bottleneck.serve(now, left);

@@ -4,9 +4,10 @@
 
 use std::time::Duration;
 
+use lastbyte_link::qdisc::{Queue, Surroundings, Waiting};
 use lastbyte_link::{
-    Direction, EcnCodepoint, Fate, Left, Packet, PacketKey, Passes, Pipe, Probability, Seed, Side,
-    Time, Trace,
+    Direction, EcnCodepoint, Fate, Left, Packet, PacketKey, Passes, Pipe, Probability, Rate, Seed,
+    Side, Time, Trace,
 };
 use proptest::prelude::*;
 
@@ -163,7 +164,110 @@ fn who_waits_for_a_trace_that_has_ended_is_lost() {
     );
 }
 
+/// What becomes of packets that come to a queue at these times, told of all of them before it begins: events one after the other, each at its
+/// time.
+fn event_by_event(direction: &Direction, packets: &[(u64, usize, u32)]) -> Vec<Left> {
+    const HEADER: usize = 14;
+    let rate = direction.rate.unwrap();
+    let around = Surroundings {
+        mtu: 1514,
+        rate: Some(rate),
+        begin: Time(0),
+    };
+    let mut queue = Queue::new(&direction.qdisc.unwrap(), around);
+    let (mut left, mut dropped) = (Vec::new(), Vec::new());
+    let mut coming = (0..).zip(packets).peekable();
+    let mut out: Option<Time> = None;
+    loop {
+        let comes = coming.peek().map(|(_, (at, ..))| Time(*at));
+        match (out, comes) {
+            (Some(at), comes) if comes.is_none_or(|comes| at <= comes) => {
+                queue.finish(at);
+                out = None;
+                take(&mut queue, at, rate, &mut out, &mut left, &mut dropped);
+            }
+            (_, Some(at)) => {
+                let (ticket, (_, length, flow)) = coming.next().unwrap();
+                let packet = Waiting {
+                    ticket,
+                    length: (length + HEADER) as u32,
+                    flow: *flow,
+                    ecn: EcnCodepoint::Ect0,
+                    marked: false,
+                };
+                queue.enqueue(at, packet, || panic!(), &mut dropped);
+                if out.is_none() {
+                    take(&mut queue, at, rate, &mut out, &mut left, &mut dropped);
+                }
+            }
+            (_, None) => break,
+        }
+    }
+    left.extend(dropped.into_iter().map(|ticket| Left {
+        ticket,
+        fate: Fate::Overflows,
+        marked: false,
+    }));
+    left.sort_by_key(|left| left.ticket);
+    left
+}
+
+fn take(
+    queue: &mut Queue,
+    at: Time,
+    rate: Rate,
+    out: &mut Option<Time>,
+    left: &mut Vec<Left>,
+    dropped: &mut Vec<u64>,
+) {
+    if let Some(packet) = queue.dequeue(at, dropped) {
+        let until = at + rate.serialisation(packet.length as usize);
+        *out = Some(until);
+        left.push(Left {
+            ticket: packet.ticket,
+            fate: Fate::Arrives(until),
+            marked: packet.marked,
+        });
+    }
+}
+
 proptest! {
+    /// A direction says of packets what becomes of them as soon as that is known, before it has happened: it is what happens.
+    #[test]
+    fn what_is_told_before_is_what_happens(
+        delay in 0_u64..40_000_000,
+        sends in proptest::collection::vec((0_u64..2_500_000, 20_usize..1500, 0_u32..3), 1..400),
+        which in 0_usize..5,
+    ) {
+        const ALL: [&str; 5] = [
+            "fifo limit 7", "fifo limit 4ms", "codel target 1ms interval 5ms", "codel limit 9 target 1ms interval 3ms ecn",
+            "fq_codel limit 20 target 1ms interval 4ms noecn quantum 300B",
+        ];
+        let direction = Direction { delay: Duration::from_nanos(delay), ..slow(ALL[which]) };
+        let packets: Vec<_> = sends
+            .iter()
+            .scan(0, |at, (gap, length, flow)| { *at += gap; Some((*at, *length, *flow)) })
+            .collect();
+        let mut pipe = pipe(&direction);
+        let mut told = Vec::new();
+        for (ticket, (at, length, flow)) in (0..).zip(&packets) {
+            while let Some(next) = pipe.next().filter(|next| next.0 < *at) {
+                pipe.serve(next, &mut told);
+            }
+            let packet = Packet { flow: *flow, ..packet(ticket, *length) };
+            match pipe.accept(Time(*at), packet) {
+                Fate::Waits => {}
+                fate => told.push(Left { ticket, fate, marked: false }),
+            }
+        }
+        while let Some(next) = pipe.next() {
+            pipe.serve(next, &mut told);
+        }
+        told.sort_by_key(|left| left.ticket);
+        let released: Vec<_> = packets.iter().map(|(at, length, flow)| (at + delay, *length, *flow)).collect();
+        prop_assert_eq!(told, event_by_event(&direction, &released));
+    }
+
     /// A queue that drops nobody and has one flow changes no arrival: neither behind a rate nor behind a trace.
     #[test]
     fn where_nobody_is_dropped_nothing_changes(
