@@ -33,8 +33,8 @@ pub(super) enum Command {
 
 #[derive(Debug, Args)]
 pub(super) struct Build {
-    /// A source of Linux 6.12: linux-*.tar.xz, .tar.gz or .tar, or a linux-source package (.deb)
-    /// [default: the distribution's package linux-source-6.12]
+    /// A source of Linux 6.12 or 7.3: linux-*.tar.xz, .tar.gz or .tar, or a linux-source package (.deb)
+    /// [default: the distribution's package linux-source-6.12, or that of the series which LASTBYTE_LINUX names]
     #[arg(long, value_name = "FILE")]
     source: Option<PathBuf>,
 }
@@ -82,12 +82,18 @@ impl Build {
 
 fn status(cache: &Cache) -> Result<(), Failure> {
     let mut text = String::new();
-    let kept = cache.contents()?;
-    for kept in &kept {
+    // What is there may be damaged.
+    let found = cache.find();
+    let measures = |kernel| matches!(&found, Ok(Some(found)) if found == kernel);
+    for kept in &cache.contents()? {
         // Writing to a String can't fail.
         let _ = match kept {
             Cached::Fitting(kernel) => {
-                let fit = "fits this version of Lastbyte";
+                let fit = if measures(kernel) {
+                    "fits this version of Lastbyte"
+                } else {
+                    "fits this version of Lastbyte, but another one measures"
+                };
                 describe(&mut text, kernel, fit, cache)
             }
             Cached::Other(kernel) => {
@@ -110,12 +116,9 @@ fn status(cache: &Cache) -> Result<(), Failure> {
         };
     }
     print(&text)?;
-    if kept.iter().any(|kept| matches!(kept, Cached::Fitting(_))) {
-        Ok(())
-    } else {
-        // What is there may be damaged.
-        cache.find()?;
-        Err(KernelError::NotBuilt(cache.folder().to_owned()).into())
+    match found? {
+        Some(_) => Ok(()),
+        None => Err(cache.not_built().into()),
     }
 }
 
@@ -175,6 +178,7 @@ impl From<KernelError> for Failure {
         match error {
             KernelError::WrongSource { .. }
             | KernelError::NoCache(_)
+            | KernelError::UnknownSeries { .. }
             | KernelError::Cache { .. }
             | KernelError::Folder(_)
             | KernelError::Space { .. }

@@ -59,6 +59,8 @@ const ENVIRONMENT: &str = "\
 Environment:
   LASTBYTE_CACHE  Where chains, kernels and calibrations are kept
                   [default: $XDG_CACHE_HOME/lastbyte, else ~/.cache/lastbyte]
+  LASTBYTE_LINUX  The series of Linux that measures in virtual time: 6.12 or 7.3
+                  [default: 6.12, or 7.3 if it is the only one that is built]
   NO_COLOR        Nothing is coloured";
 
 /// Measures what post-quantum TLS 1.3 costs, from connect() to the last byte.

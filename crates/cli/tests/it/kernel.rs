@@ -17,20 +17,22 @@ use tempfile::TempDir;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Programs of the system that take part as they are.
-const REAL: [&str; 14] = [
+const REAL: [&str; 15] = [
     "cat", "chmod", "cp", "grep", "gzip", "head", "ln", "mkdir", "mv", "rm", "sh", "sleep", "tail",
-    "tar",
+    "tar", "touch",
 ];
 
 /// Does what `make` does for the two goals of a build.
 const MAKE: &str = r#"
 for argument; do
     case $argument in
-        KCONFIG_ALLCONFIG=*) cp "${argument#*=}" .config ;;
+        KCONFIG_ALLCONFIG=*) grep -v '=n$' "${argument#*=}" > .config ;;
         linux)
             echo "  CC      init/main.o"
             echo made >> "$BENCH/made"
-            { echo '#!/bin/sh'; echo 'case $1 in --version) echo 6.12.99 ;; esac'; } > linux
+            number() { grep "^$1 =" Makefile | { read -r _ _ number; echo "$number"; }; }
+            version=$(number VERSION).$(number PATCHLEVEL).$(number SUBLEVEL)
+            { echo '#!/bin/sh'; echo "case \$1 in --version) echo $version ;; esac"; } > linux
             chmod +x linux
             ;;
     esac
@@ -208,6 +210,10 @@ fn from_nothing_to_nothing() {
     assert!(!bench.kernels().exists());
 
     let source = bench.source();
+    bench.tool("make", "exit 1");
+    fails(&run(&mut bench.build(&source)), 1, &["configuring failed"]);
+    let [work] = bench.kept().try_into().unwrap();
+    bench.tool("make", MAKE);
     let built = run(&mut bench.build(&source));
     succeeds(&built);
     assert!(
@@ -261,7 +267,7 @@ fn from_nothing_to_nothing() {
     );
     assert_eq!(bench.made(), 1);
     // Nor does it leave what a build did that was killed while it cleaned up.
-    let work = bench.kernels().join(format!("work-{key}"));
+    let work = bench.kernels().join(&work);
     fs::create_dir_all(work.join("tree/linux")).unwrap();
     succeeds(&run(&mut bench.build(&source)));
     assert!(!work.exists());
@@ -321,6 +327,8 @@ fn wrong_sources() {
     let evil = bench.archive("two\nlines.tar", &[("a", "")]);
     let plain = bench.archive("plain.tar", &[("Makefile", "all:\n"), um, x86]);
     let old = bench.archive("old.tar", &[("Makefile", old), um, x86]);
+    let between = "VERSION = 6\nPATCHLEVEL = 13\nSUBLEVEL = 0\n";
+    let between = bench.archive("between.tar", &[("Makefile", between), um, x86]);
     let no_um = bench.archive("no-um.tar", &[("Makefile", MAKEFILE), x86]);
     let takes =
         "is no source of Linux: it takes a .tar.xz, .tar.gz or .tar, or a linux-source package";
@@ -340,7 +348,11 @@ fn wrong_sources() {
         ),
         (
             old,
-            "is Linux 6.1.1: the virtual engine needs 6.12 or newer",
+            "is Linux 6.1.1: the virtual engine has patches for 6.12 and 7.3",
+        ),
+        (
+            between,
+            "is Linux 6.13.0: the virtual engine has patches for 6.12 and 7.3",
         ),
         (no_um, "is no whole source of Linux: it has no arch/um"),
     ] {
@@ -355,12 +367,92 @@ fn wrong_sources() {
     let problem =
         "is Linux 6.12.99, which does not take the patch 0001-hz-1000: 1 out of 1 hunk FAILED";
     fails(&run(&mut bench.build(&good)), 2, &[problem]);
+    // It takes the first, and half of the second.
+    bench.tool(
+        "patch",
+        r#"[ -e first ] || exec touch first; touch half; echo '1 out of 2 hunks FAILED'; exit 1"#,
+    );
+    let problem =
+        "is Linux 6.12.99, which does not take the patch 0002-amx-state: 1 out of 2 hunks FAILED";
+    fails(&run(&mut bench.build(&good)), 2, &[problem]);
+    assert!(bench.kept().is_empty());
+    offer(&bench, "6.12.9-1");
+    let problem = "preparing the source failed: linux-source-6.12 6.12.9-1 is Linux 6.12.99, which does not take the \
+                   patch 0002-amx-state";
+    fails(&run(&mut bench.lastbyte(&["build"])), 1, &[problem]);
+    // But for the package, which is at no fault.
+    assert_eq!(bench.kept(), ["download"]);
+    fs::remove_dir_all(bench.kernels().join("download")).unwrap();
     bench.tool("patch", "");
     bench.tool("make", "grep -v CONFIG_VETH ${2#*=} > .config");
     let problem = "can't be configured with CONFIG_VETH=y";
     fails(&run(&mut bench.build(&good)), 2, &[problem]);
     assert!(bench.kept().is_empty());
     assert_eq!(bench.made(), 0);
+}
+
+/// A cache keeps both, each of its own recipe, and says which measures.
+#[test]
+fn kernels_of_two_series() {
+    let bench = Bench::new();
+    bench.tool(
+        "patch",
+        r#"for file; do :; done; cat "$file" >> "$BENCH/patches""#,
+    );
+    let makefile = "VERSION = 7\nPATCHLEVEL = 3\nSUBLEVEL = 4\n";
+    let um = ("arch/um/Kconfig", "");
+    let x86 = ("arch/x86/um/user-offsets.c", "");
+    let later = bench.archive("linux-7.3.4.tar", &[("Makefile", makefile), um, x86]);
+    let ended = run(&mut bench.build(&later));
+    succeeds(&ended);
+    assert!(
+        ended.stdout.starts_with("Linux 7.3.4 is built, "),
+        "{ended:?}"
+    );
+    // Another one's patch would be for floating-point state that it asks the host about.
+    let patches = fs::read_to_string(bench.path("patches")).unwrap();
+    assert!(
+        patches.contains("fp_forget") && !patches.contains("AMX, "),
+        "{patches}"
+    );
+    let [key] = bench.kept().try_into().unwrap();
+    let info = fs::read(bench.kernels().join(&key).join("kernel.json")).unwrap();
+    let info: Value = serde_json::from_slice(&info).unwrap();
+    let names = info["patches"].as_array().unwrap();
+    let names: Vec<_> = names
+        .iter()
+        .map(|patch| patch["name"].as_str().unwrap())
+        .collect();
+    assert!(
+        names.contains(&"0001-hz-1000") && !names.contains(&"0002-amx-state"),
+        "{names:?}"
+    );
+
+    let first = bench.source();
+    succeeds(&run(&mut bench.build(&first)));
+    assert_eq!(bench.kept().len(), 2);
+    let status = |series: &str| run(bench.lastbyte(&["status"]).env("LASTBYTE_LINUX", series));
+    let other = "fits this version of Lastbyte, but another one measures";
+    for (series, measures, waits) in [("", "6.12.99", "7.3.4"), ("7.3", "7.3.4", "6.12.99")] {
+        let ended = status(series);
+        succeeds(&ended);
+        let has = |line: &str| ended.stdout.lines().any(|it| it == line);
+        assert!(
+            has(&format!("Linux {measures}, fits this version of Lastbyte")),
+            "{ended:?}"
+        );
+        assert!(has(&format!("Linux {waits}, {other}")), "{ended:?}");
+    }
+    let unknown = r#"LASTBYTE_LINUX is "6.13": kernels are of Linux 6.12 and 7.3"#;
+    fails(&status("6.13"), 2, &[unknown]);
+    assert_eq!(bench.made(), 2);
+
+    // Each package has its own name.
+    let mut build = bench.lastbyte(&["build"]);
+    let problem = "can't get linux-source-7.3: this system has no apt-get; or name a source of Linux 7.3 with --source";
+    offer(&bench, "7.3.9-1");
+    bench.without("apt-get");
+    fails(&run(build.env("LASTBYTE_LINUX", "7.3")), 3, &[problem]);
 }
 
 #[test]

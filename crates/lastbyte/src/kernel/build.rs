@@ -16,6 +16,7 @@ use super::cache::{self, Cache, remove_if_there};
 use super::digest::{sha256, sha256_of_file};
 use super::process::{AtInterrupt, Runner, free};
 use super::progress::Progress;
+use super::recipe::Recipe;
 use super::source::{self, Archive, Source, source_version};
 use super::{Kernel, KernelError, KernelInfo, PatchInfo, Size, tools};
 
@@ -27,6 +28,8 @@ const NEEDED_TO_GO_ON: Size = Size(500_000_000);
 const CPU_TIME: Duration = Duration::from_secs(600);
 /// The lines that a whole build prints. The bar depends on it, and nothing else.
 const STEPS: u64 = 1000;
+/// Where a build has the source, with all patches.
+pub(super) const TREE: &str = "tree";
 const CHECKING: &str = "checking the kernel";
 /// How often somebody who waits looks.
 const LOOK: Duration = Duration::from_millis(100);
@@ -53,7 +56,7 @@ impl<'a> Builder<'a> {
     pub fn new(cache: &'a Cache, interrupt: &'a AtomicBool, progress: &'a dyn Progress) -> Self {
         Self {
             cache,
-            source: Source::Package,
+            source: Source::Package(cache.recipe_of_package()),
             interrupt,
             progress,
         }
@@ -102,13 +105,17 @@ impl<'a> Builder<'a> {
         self.ensure_space()?;
 
         let archive = self.source.fetch(self.cache, &runner, self.progress)?;
-        let key = self.cache.recipe().key(&archive.info.sha256);
+        let key = self.cache.recipes().work_key(&archive.info.sha256);
         let work = self.clear_all_but(&key)?;
         let made = self.make(&archive, &work, &runner, started);
-        if let Err(KernelError::WrongSource { .. }) = made {
+        // Without a tree, nothing is left that the next build could go on with.
+        if matches!(made, Err(KernelError::WrongSource { .. })) || !work.join(TREE).exists() {
             remove_if_there(&work)?;
         }
-        let kernel = self.cache.install(&key, &made?)?;
+        let (folder, recipe) = made?;
+        let kernel = self
+            .cache
+            .install(&recipe.key(&archive.info.sha256), &folder)?;
         self.progress.stage("cleaning up");
         remove_if_there(&work)?;
         remove_if_there(&self.cache.downloads())?;
@@ -117,7 +124,7 @@ impl<'a> Builder<'a> {
 
     /// Removes what the build of a kernel left if it was killed just before its end.
     fn clean_up_after(&self, kernel: &Kernel) -> Result<(), KernelError> {
-        let key = self.cache.recipe().key(&kernel.info.source.sha256);
+        let key = (self.cache.recipes()).work_key(&kernel.info.source.sha256);
         let work = self.cache.work(&key);
         if work.exists()
             && let Some(_lock) = self.cache.try_lock()?
@@ -179,7 +186,7 @@ impl<'a> Builder<'a> {
 
     fn ensure_space(&self) -> Result<(), KernelError> {
         let folder = self.cache.folder();
-        let unpacked = |work: &PathBuf| work.join("tree").exists();
+        let unpacked = |work: &PathBuf| work.join(TREE).exists();
         let needed = if self.cache.works()?.iter().any(unpacked) {
             NEEDED_TO_GO_ON
         } else {
@@ -216,83 +223,82 @@ impl<'a> Builder<'a> {
         work: &Path,
         runner: &Runner<'_>,
         started: Instant,
-    ) -> Result<PathBuf, KernelError> {
+    ) -> Result<(PathBuf, &'static Recipe), KernelError> {
         self.progress.stage("unpacking the source");
-        let tree = source::unpack(archive, self.cache.recipe(), work, runner)?;
+        let (tree, recipe) = source::unpack(archive, self.cache.recipes(), work, runner)?;
         self.progress.stage("configuring");
-        self.configure(archive, work, &tree, runner)?;
+        configure(archive, recipe, work, &tree, runner)?;
         self.progress.stage("compiling");
         compile(&tree, runner, self.progress)?;
         self.progress.stage(CHECKING);
-        self.finish(archive, work, &tree, runner, started)
+        let folder = finish(archive, recipe, work, &tree, runner, started)?;
+        Ok((folder, recipe))
     }
+}
 
-    /// Changes nothing when it is done again, so that `make` continues where it stopped.
-    fn configure(
-        &self,
-        archive: &Archive,
-        work: &Path,
-        tree: &Path,
-        runner: &Runner<'_>,
-    ) -> Result<(), KernelError> {
-        let recipe = self.cache.recipe();
-        let fragment = work.join("config");
-        fs::write(&fragment, recipe.config).map_err(KernelError::cache(&fragment))?;
-        let mut all = OsString::from("KCONFIG_ALLCONFIG=");
-        all.push(&fragment);
-        let mut configure = make(tree, runner);
-        let configured = runner.run(configure.arg(all).arg("allnoconfig"));
-        configured.map_err(|error| KernelError::from_tool("configuring", runner.log(), error))?;
-        let path = tree.join(".config");
-        let config = fs::read_to_string(&path).map_err(KernelError::cache(&path))?;
-        let missing = recipe.missing_options(&config);
-        if !missing.is_empty() {
-            let missing = missing.join(", ");
-            let problem = format!("can't be configured with {missing}");
-            return Err(archive.wrong(problem, runner));
-        }
-        Ok(())
+/// Changes nothing when it is done again, so that `make` continues where it stopped.
+fn configure(
+    archive: &Archive,
+    recipe: &Recipe,
+    work: &Path,
+    tree: &Path,
+    runner: &Runner<'_>,
+) -> Result<(), KernelError> {
+    let fragment = work.join("config");
+    fs::write(&fragment, recipe.config()).map_err(KernelError::cache(&fragment))?;
+    let mut all = OsString::from("KCONFIG_ALLCONFIG=");
+    all.push(&fragment);
+    let mut configure = make(tree, runner);
+    let configured = runner.run(configure.arg(all).arg("allnoconfig"));
+    configured.map_err(|error| KernelError::from_tool("configuring", runner.log(), error))?;
+    let path = tree.join(".config");
+    let config = fs::read_to_string(&path).map_err(KernelError::cache(&path))?;
+    let missing = recipe.missing_options(&config);
+    if !missing.is_empty() {
+        let missing = missing.join(", ");
+        let problem = format!("can't be configured with {missing}");
+        return Err(archive.wrong(problem, runner));
     }
+    Ok(())
+}
 
-    fn finish(
-        &self,
-        archive: &Archive,
-        work: &Path,
-        tree: &Path,
-        runner: &Runner<'_>,
-        started: Instant,
-    ) -> Result<PathBuf, KernelError> {
-        let failed = |error| KernelError::from_tool(CHECKING, runner.log(), error);
-        let result = work.join("result");
-        remove_if_there(&result)?;
-        fs::create_dir(&result).map_err(KernelError::cache(&result))?;
-        let program = cache::program(&result);
-        fs::copy(tree.join("linux"), &program).map_err(KernelError::cache(&program))?;
-        let mut strip = runner.tool("strip");
-        runner.run(strip.arg(&program)).map_err(failed)?;
-        let version = check(&program, tree, runner)?;
-        let compiler = runner.lines(runner.tool("gcc").arg("--version"));
-        let compiler = compiler.map_err(failed)?.into_iter().next();
-        let recipe = self.cache.recipe();
-        let patches = recipe.patches.iter().map(|patch| PatchInfo {
-            name: patch.name.to_owned(),
-            sha256: sha256(patch.text.as_bytes()),
-        });
-        let info = KernelInfo {
-            version,
-            sha256: sha256_of_file(&program).map_err(KernelError::cache(&program))?,
-            source: archive.info.clone(),
-            recipe_sha256: recipe.digest(),
-            config_sha256: sha256(recipe.config.as_bytes()),
-            patches: patches.collect(),
-            compiler: compiler.unwrap_or_default(),
-            built: format!("{:.0}", Timestamp::now()),
-            build_seconds: started.elapsed().as_secs(),
-        };
-        cache::write_info(&result, &info)?;
-        cache::note_built(&result)?;
-        Ok(result)
-    }
+fn finish(
+    archive: &Archive,
+    recipe: &Recipe,
+    work: &Path,
+    tree: &Path,
+    runner: &Runner<'_>,
+    started: Instant,
+) -> Result<PathBuf, KernelError> {
+    let failed = |error| KernelError::from_tool(CHECKING, runner.log(), error);
+    let result = work.join("result");
+    remove_if_there(&result)?;
+    fs::create_dir(&result).map_err(KernelError::cache(&result))?;
+    let program = cache::program(&result);
+    fs::copy(tree.join("linux"), &program).map_err(KernelError::cache(&program))?;
+    let mut strip = runner.tool("strip");
+    runner.run(strip.arg(&program)).map_err(failed)?;
+    let version = check(&program, tree, runner)?;
+    let compiler = runner.lines(runner.tool("gcc").arg("--version"));
+    let compiler = compiler.map_err(failed)?.into_iter().next();
+    let patches = recipe.patches.iter().map(|patch| PatchInfo {
+        name: patch.name.to_owned(),
+        sha256: sha256(patch.text.as_bytes()),
+    });
+    let info = KernelInfo {
+        version,
+        sha256: sha256_of_file(&program).map_err(KernelError::cache(&program))?,
+        source: archive.info.clone(),
+        recipe_sha256: recipe.digest(),
+        config_sha256: sha256(recipe.config().as_bytes()),
+        patches: patches.collect(),
+        compiler: compiler.unwrap_or_default(),
+        built: format!("{:.0}", Timestamp::now()),
+        build_seconds: started.elapsed().as_secs(),
+    };
+    cache::write_info(&result, &info)?;
+    cache::note_built(&result)?;
+    Ok(result)
 }
 
 fn compile(tree: &Path, runner: &Runner<'_>, progress: &dyn Progress) -> Result<(), KernelError> {

@@ -10,9 +10,9 @@ use lastbyte_pki::Store;
 
 use super::digest::{Digest, sha256_of_file};
 use super::owner::foreign;
-use super::recipe::{RECIPE, Recipe};
+use super::recipe::{RECIPES, Recipe, Recipes, Series};
 use super::released::is_released;
-use super::{Kernel, KernelError, KernelInfo, Size, Witness};
+use super::{Kernel, KernelError, KernelInfo, LINUX, Size, Witness};
 
 const PROGRAM: &str = "linux";
 const INFO: &str = "kernel.json";
@@ -27,13 +27,15 @@ const WORK: &str = "work-";
 /// `/usr/lib/lastbyte/kernels`.
 const INSTALLED: &str = "../lib/lastbyte/kernels";
 
-/// A folder of kernels, for the recipe of this version of Lastbyte, and those that were installed.
+/// A folder of kernels, for the recipes of this version of Lastbyte, and those that were installed.
 #[derive(Clone, Debug)]
 pub struct Cache {
     folder: PathBuf,
     /// A second folder of kernels, which is only read.
     installed: Option<PathBuf>,
-    recipe: Recipe,
+    recipes: Recipes,
+    /// The only series whose kernels measure, if one was asked for.
+    wanted: Option<Series>,
 }
 
 /// What a cache holds.
@@ -55,10 +57,11 @@ impl Cache {
     ///
     /// # Errors
     ///
-    /// [`KernelError::NoCache`] if none of them is known, [`KernelError::Foreign`] if kernels are there and others can put theirs.
+    /// [`KernelError::NoCache`] if none of them is known, [`KernelError::Foreign`] if kernels are there and others can put theirs,
+    /// [`KernelError::UnknownSeries`] if [`LINUX`] names none that there is a recipe for.
     pub fn of_user() -> Result<Cache, KernelError> {
         let caches = Store::default_dir()?;
-        let cache = Cache::new(&caches, RECIPE)?;
+        let cache = Cache::new(&caches, RECIPES)?;
         if cache.folder.exists()
             && let Some(problem) = cache.parts(&caches).iter().find_map(|part| foreign(part))
         {
@@ -66,6 +69,7 @@ impl Cache {
         }
         Ok(Cache {
             installed: installed(),
+            wanted: wanted(RECIPES)?,
             ..cache
         })
     }
@@ -83,30 +87,44 @@ impl Cache {
     }
 
     /// `caches` is where each kind of cache has a folder.
-    pub(super) fn new(caches: &Path, recipe: Recipe) -> Result<Cache, KernelError> {
+    pub(super) fn new(caches: &Path, recipes: Recipes) -> Result<Cache, KernelError> {
         // Linux is built in a folder of its own, so a relative path would lead elsewhere.
         let folder = std::path::absolute(caches.join("kernel"));
         Ok(Cache {
             folder: folder.map_err(KernelError::cache(caches))?,
             installed: None,
-            recipe,
+            recipes,
+            wanted: None,
         })
     }
 
-    /// The newest kernel for this version of Lastbyte, if there is one.
+    /// The same, with kernels of one series alone that measure.
+    #[cfg(test)]
+    pub(super) fn of_series(self, series: Series) -> Cache {
+        Cache {
+            wanted: Some(series),
+            ..self
+        }
+    }
+
+    /// The newest kernel for this version of Lastbyte, if there is one: of the series that was asked for, else of the first that
+    /// there is one of. So which one measures depends on what there is, and not on what was built last.
     ///
     /// # Errors
     ///
     /// [`KernelError::Damaged`] if there is none but one that can't be used, [`KernelError::Cache`] if the folder can't be
     /// read.
     pub fn find(&self) -> Result<Option<Kernel>, KernelError> {
-        if let Some(kernel) = self.find_where(|_| true)? {
-            return Ok(Some(kernel));
+        let digests: Vec<_> = self.measuring().map(Recipe::digest).collect();
+        for digest in &digests {
+            if let Some(kernel) = self.find_where(|info| info.recipe_sha256 == *digest)? {
+                return Ok(Some(kernel));
+            }
         }
-        let recipe = self.recipe.digest();
         let fits = |folder: &PathBuf| {
             let read = self.read(folder);
-            !is_work(folder) && read.is_none_or(|kernel| kernel.info.recipe_sha256 == recipe)
+            !is_work(folder)
+                && read.is_none_or(|kernel| digests.contains(&kernel.info.recipe_sha256))
         };
         match self
             .folders()?
@@ -116,6 +134,35 @@ impl Cache {
         {
             Some(folder) => Err(self.damaged(folder)),
             None => Ok(None),
+        }
+    }
+
+    /// The recipes whose kernels measure, the first first.
+    fn measuring(&self) -> impl Iterator<Item = &'static Recipe> {
+        let is_wanted = |recipe: &&Recipe| self.wanted.is_none_or(|it| it == recipe.series);
+        self.recipes.iter().filter(is_wanted)
+    }
+
+    /// The recipe that a build follows whose source nobody has named.
+    pub(super) fn recipe_of_package(&self) -> &'static Recipe {
+        self.measuring().next().unwrap_or(self.recipes.first)
+    }
+
+    /// The recipes of this version of Lastbyte.
+    pub(super) fn recipes(&self) -> Recipes {
+        self.recipes
+    }
+
+    /// The recipe that has this digest.
+    pub(super) fn recipe_of(&self, digest: &str) -> Option<&'static Recipe> {
+        self.recipes.iter().find(|recipe| recipe.digest() == digest)
+    }
+
+    /// The error where [`Cache::find`] finds none.
+    pub fn not_built(&self) -> KernelError {
+        KernelError::NotBuilt {
+            folder: self.folder.clone(),
+            series: self.wanted,
         }
     }
 
@@ -134,14 +181,18 @@ impl Cache {
         &self,
         wanted: impl Fn(&KernelInfo) -> bool,
     ) -> Result<Option<Kernel>, KernelError> {
-        let recipe = self.recipe.digest();
         let mut kernels: Vec<_> = (self.folders()?.iter().chain(&self.installed_folders()?))
             .filter(|folder| !is_work(folder))
             .filter_map(|folder| self.read(folder))
-            .filter(|kernel| kernel.info.recipe_sha256 == recipe && wanted(&kernel.info))
+            .filter(|kernel| self.fits(kernel) && wanted(&kernel.info))
             .collect();
         kernels.sort_by(|a, b| b.info.built.cmp(&a.info.built));
         Ok(kernels.into_iter().find(is_intact))
+    }
+
+    /// Whether this version of Lastbyte has a recipe for it.
+    fn fits(&self, kernel: &Kernel) -> bool {
+        self.recipe_of(&kernel.info.recipe_sha256).is_some()
     }
 
     /// All that is cached or installed: kernels from the newest to the oldest, then the rest.
@@ -150,11 +201,10 @@ impl Cache {
     ///
     /// [`KernelError::Cache`] if the folder can't be read.
     pub fn contents(&self) -> Result<Vec<Cached>, KernelError> {
-        let recipe = self.recipe.digest();
         let classify = |folder: PathBuf| match self.read(&folder) {
             _ if is_work(&folder) => Cached::Unfinished(folder),
             Some(kernel) if !is_intact(&kernel) => Cached::Damaged(folder),
-            Some(kernel) if kernel.info.recipe_sha256 == recipe => Cached::Fitting(kernel),
+            Some(kernel) if self.fits(&kernel) => Cached::Fitting(kernel),
             Some(kernel) => Cached::Other(kernel),
             None => Cached::Damaged(folder),
         };
@@ -207,10 +257,6 @@ impl Cache {
             }
         };
         open().map_err(KernelError::cache(&path))
-    }
-
-    pub(super) fn recipe(&self) -> &Recipe {
-        &self.recipe
     }
 
     /// Where it is.
@@ -298,6 +344,21 @@ impl Cached {
             Cached::Damaged(_) | Cached::Unfinished(_) => None,
         }
     }
+}
+
+/// The series that was asked for, if one was.
+fn wanted(recipes: Recipes) -> Result<Option<Series>, KernelError> {
+    let Some(name) = env::var_os(LINUX).filter(|name| !name.is_empty()) else {
+        return Ok(None);
+    };
+    let named = recipes
+        .iter()
+        .map(|recipe| recipe.series)
+        .find(|series| *name == *series.to_string());
+    named.map(Some).ok_or_else(|| KernelError::UnknownSeries {
+        name: name.to_string_lossy().into_owned(),
+        known: recipes.series(),
+    })
 }
 
 /// Where a package of the program's own kind puts kernels.

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use lastbyte_pki::PkiError;
 use thiserror::Error;
 
-use super::Size;
 use super::process::ToolError;
+use super::{LINUX, Series, Size};
 
 /// How to have one.
 pub const GET: &str = "`lastbyte kernel build`, or `lastbyte kernel fetch` with one that is built";
@@ -17,8 +17,25 @@ pub const GET: &str = "`lastbyte kernel build`, or `lastbyte kernel fetch` with 
 #[non_exhaustive]
 pub enum KernelError {
     /// No kernel was built for this version of Lastbyte.
-    #[error("no kernel is built for the virtual engine in {0:?}: run {get}", get = GET)]
-    NotBuilt(PathBuf),
+    #[error(
+        "no kernel {of}is built for the virtual engine in {folder:?}: run {get}",
+        of = series.map(|series| format!("of Linux {series}, which {LINUX} asks for, ")).unwrap_or_default(),
+        get = GET
+    )]
+    NotBuilt {
+        /// Where none is.
+        folder: PathBuf,
+        /// Which was asked for.
+        series: Option<Series>,
+    },
+    /// No series that there is a recipe for was asked for.
+    #[error("{LINUX} is {name:?}: kernels are of Linux {known}")]
+    UnknownSeries {
+        /// What was asked for.
+        name: String,
+        /// Those that there are recipes for.
+        known: String,
+    },
     /// Somebody else can put programs there that would be run.
     #[error(
         "kernels are programs, and {0}: make it yours alone (chown, chmod go-w), or set LASTBYTE_CACHE"
@@ -79,8 +96,10 @@ pub enum KernelError {
         hint: String,
     },
     /// The distribution's source package could not be had.
-    #[error("can't get {package}: {problem}; or name a source of Linux 6.12 with --source")]
+    #[error("can't get {package}: {problem}; or name a source of Linux {series} with --source")]
     Package {
+        /// The series that it is of.
+        series: Series,
         /// Its name, and its version where known.
         package: String,
         /// What was wrong, and its hint.

@@ -14,7 +14,8 @@
 //! ```
 //!
 //! `KEY` is a digest of the source and of the recipe: the configuration, the patches and how they
-//! are used. A kernel takes its name when it is complete, so there is never half a one. Packages
+//! are used. Each series of Linux has a recipe, so that a cache holds kernels of all of them side by
+//! side; `LASTBYTE_LINUX` says which measures. A kernel takes its name when it is complete, so there is never half a one. Packages
 //! install such folders beside the program, in `../lib/lastbyte/kernels` as its folder sees it,
 //! where they are only read.
 
@@ -40,6 +41,7 @@ pub use error::{GET, KernelError};
 pub use owner::foreign;
 pub use packed::{Packed, PackedError, Taken};
 pub use progress::Progress;
+pub use recipe::Series;
 pub use released::is_released;
 
 use std::fmt;
@@ -140,15 +142,27 @@ pub struct PatchInfo {
     pub sha256: String,
 }
 
-/// Names the recipe of this version of Lastbyte: the digest of the configuration, the patches and
-/// how they are used, which kernels have in [`KernelInfo::recipe_sha256`].
-#[must_use]
-pub fn recipe() -> String {
-    recipe::RECIPE.digest()
+impl KernelInfo {
+    /// The series that it is of, as its version says.
+    #[must_use]
+    pub fn series(&self) -> Option<Series> {
+        self.version.parse().ok()
+    }
 }
 
-/// The user's kernel for this version of Lastbyte, if one is built: the newest, if it was
-/// built from several sources.
+/// What names the series of Linux that measures in virtual time.
+pub const LINUX: &str = "LASTBYTE_LINUX";
+
+/// Names the recipe of this version of Lastbyte: the digest of the configuration, the patches and
+/// how they are used, which kernels have in [`KernelInfo::recipe_sha256`]. It is that of the series
+/// which measures unless another is asked for.
+#[must_use]
+pub fn recipe() -> String {
+    recipe::RECIPES.first.digest()
+}
+
+/// The user's kernel for this version of Lastbyte, if one is built: of the series that [`LINUX`]
+/// names, else of the first that there is one of; the newest, if it was built from several sources.
 ///
 /// # Errors
 ///
@@ -166,7 +180,7 @@ pub fn find() -> Result<Option<Kernel>, KernelError> {
 pub fn require() -> Result<Kernel, KernelError> {
     let cache = Cache::of_user()?;
     let found = cache.find()?;
-    found.ok_or_else(|| KernelError::NotBuilt(cache.folder().to_owned()))
+    found.ok_or_else(|| cache.not_built())
 }
 
 /// A number of bytes, printed with two digits or more: `5.9 MB`, `2.5 GB`.

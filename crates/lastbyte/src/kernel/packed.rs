@@ -16,6 +16,7 @@ use thiserror::Error;
 
 use super::cache::{self, Cache, remove_if_there};
 use super::digest::{Digest, sha256};
+use super::recipe::Recipe;
 use super::{Kernel, KernelError, KernelInfo};
 
 /// What the archive holds, in this order.
@@ -78,12 +79,12 @@ pub enum PackedError {
     Processor(String),
     /// It is for other programs.
     #[error(
-        "is a kernel for another version of Lastbyte: its recipe is {found:.16}, and {wanted:.16} is needed"
+        "is a kernel for another version of Lastbyte: its recipe is {found:.16}, and {wanted} is needed"
     )]
     Recipe {
         /// The digest of its recipe.
         found: String,
-        /// That of the one that is needed.
+        /// Those of which one is needed, by their first digits.
         wanted: String,
     },
 }
@@ -185,9 +186,10 @@ impl Packed {
     /// [`KernelError::WrongSource`] if it does not fit, [`KernelError::Busy`] while a kernel is built,
     /// [`KernelError::NoRoom`] or [`KernelError::Cache`].
     pub fn take(&self, name: &Path, cache: &Cache) -> Result<Taken, KernelError> {
-        self.check_processor()
-            .and_then(|()| self.check_recipe(cache))
-            .and_then(|()| self.check_version())
+        let recipe = self
+            .check_processor()
+            .and_then(|()| self.recipe(cache))
+            .and_then(|recipe| self.check_version().map(|()| recipe))
             .map_err(|problem| wrong(name, &problem))?;
         let same = |info: &KernelInfo| info.sha256 == self.info.sha256;
         if let Some(kernel) = cache.find_where(same)? {
@@ -196,7 +198,7 @@ impl Packed {
         let _lock = cache.try_lock()?.ok_or(KernelError::Busy)?;
         let folder = cache.arrivals();
         let taken = self.put(&folder).and_then(|()| {
-            let key = cache.recipe().key(&self.info.source.sha256);
+            let key = recipe.key(&self.info.source.sha256);
             cache.install(&key, &folder)
         });
         // Half a kernel is of no use to anybody.
@@ -295,16 +297,19 @@ impl Packed {
         }
     }
 
-    fn check_recipe(&self, cache: &Cache) -> Result<(), PackedError> {
-        let (wanted, found) = (cache.recipe().digest(), &self.info.recipe_sha256);
-        if *found == wanted {
-            Ok(())
-        } else {
-            Err(PackedError::Recipe {
+    /// What it was made by, if kernels of this cache are.
+    fn recipe(&self, cache: &Cache) -> Result<&'static Recipe, PackedError> {
+        let found = &self.info.recipe_sha256;
+        cache.recipe_of(found).ok_or_else(|| {
+            let digests = cache.recipes().iter().map(Recipe::digest);
+            PackedError::Recipe {
                 found: found.clone(),
-                wanted,
-            })
-        }
+                wanted: digests
+                    .map(|digest| format!("{digest:.16}"))
+                    .collect::<Vec<_>>()
+                    .join(" or "),
+            }
+        })
     }
 }
 

@@ -7,31 +7,20 @@ use std::path::{Path, PathBuf};
 
 use nix::unistd::geteuid;
 
+use super::build::TREE;
 use super::cache::{Cache, remove_if_there};
 use super::digest::sha256_of_file;
 use super::process::{AtInterrupt, Runner, ToolError};
 use super::progress::Progress;
-use super::recipe::Recipe;
+use super::recipe::{Recipe, Recipes, Series};
 use super::tools::{self, Tool};
-use super::{KernelError, KernelInfo, Origin, SourceInfo};
-
-/// The newest 6.12 in the security archive of Debian 12, which Lastbyte is tested with.
-const PACKAGE: &str = "linux-source-6.12";
-const VERSION: &str = "6.12.117-1~deb12u1";
-const SHA256: &str = "e849faf31ca3555757f3a8877cb01af92122f744f75d1f3102734651c4e14703";
-
-/// What the patches are for.
-const OLDEST: Version = Version {
-    major: 6,
-    minor: 12,
-    patch: 0,
-};
+use super::{KernelError, Origin, SourceInfo};
 
 /// The source that a kernel is to be built from.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(super) enum Source {
-    /// The distribution's package.
-    Package,
+    /// The distribution's package of a series.
+    Package(&'static Recipe),
     /// A file that the user named.
     File(Archive),
 }
@@ -86,16 +75,18 @@ impl Source {
 
     /// A kernel of this source that is there already.
     pub(super) fn built(&self, cache: &Cache) -> Result<Option<super::Kernel>, KernelError> {
-        cache.find_where(|KernelInfo { source, .. }| match self {
-            Source::Package => source.origin != Origin::File,
-            Source::File(archive) => source.sha256 == archive.info.sha256,
+        cache.find_where(|info| match self {
+            Source::Package(recipe) => {
+                info.source.origin != Origin::File && info.recipe_sha256 == recipe.digest()
+            }
+            Source::File(archive) => info.source.sha256 == archive.info.sha256,
         })
     }
 
     /// The tools that it takes to get and unpack it.
     pub(super) fn tools(&self) -> &'static [Tool] {
         match self {
-            Source::Package => &[tools::DPKG_DEB, tools::TAR, tools::XZ],
+            Source::Package(_) => &[tools::DPKG_DEB, tools::TAR, tools::XZ],
             Source::File(archive) => match archive.format {
                 Format::Tar => &[tools::TAR],
                 Format::TarGz => &[tools::TAR, tools::GZIP],
@@ -113,7 +104,7 @@ impl Source {
     ) -> Result<Archive, KernelError> {
         match self {
             Source::File(archive) => Ok(archive.clone()),
-            Source::Package => download(cache, runner, progress),
+            Source::Package(recipe) => download(recipe, cache, runner, progress),
         }
     }
 }
@@ -140,33 +131,40 @@ impl Format {
 
 /// With `apt-get download`, which any user may do and which checks the repository's signature.
 fn download(
+    recipe: &Recipe,
     cache: &Cache,
     runner: &Runner<'_>,
     progress: &dyn Progress,
 ) -> Result<Archive, KernelError> {
+    let name = package_name(recipe.series);
+    let pinned = recipe.package;
     if !runner.has("apt-get") {
-        return Err(package_error(PACKAGE, "this system has no apt-get"));
+        return Err(package_error(recipe, &name, "this system has no apt-get"));
     }
-    let version = offered_version(runner)?;
-    let package = format!("{PACKAGE} {version}");
-    let origin = if version == VERSION {
+    let version = offered_version(recipe, runner)?;
+    let package = format!("{name} {version}");
+    let origin = if version == pinned.version {
         Origin::Pinned
     } else {
         progress.note(&format!(
-            "apt offers {package} but not {VERSION}, which Lastbyte is tested with: using it"
+            "apt offers {package} but not {}, which Lastbyte is tested with: using it",
+            pinned.version
         ));
         Origin::Package
     };
-    let path = cache.downloads().join(format!("{PACKAGE}_{version}.deb"));
+    let path = cache.downloads().join(format!("{name}_{version}.deb"));
     if !path.exists() {
         progress.stage(&format!("downloading {package}, 150 MB"));
-        fetch_package(&version, &path, cache, runner)?;
+        fetch_package(recipe, &version, &path, cache, runner)?;
     }
     let sha256 = sha256_of_file(&path).map_err(KernelError::cache(&path))?;
-    if origin == Origin::Pinned && sha256 != SHA256 {
+    if origin == Origin::Pinned && sha256 != pinned.sha256 {
         remove_if_there(&path)?;
-        let problem = format!("its SHA-256 is {sha256} instead of {SHA256}; it is removed again");
-        return Err(package_error(&package, &problem));
+        let problem = format!(
+            "its SHA-256 is {sha256} instead of {}; it is removed again",
+            pinned.sha256
+        );
+        return Err(package_error(recipe, &package, &problem));
     }
     Ok(Archive {
         path,
@@ -180,15 +178,17 @@ fn download(
 }
 
 fn fetch_package(
+    recipe: &Recipe,
     version: &str,
     path: &Path,
     cache: &Cache,
     runner: &Runner<'_>,
 ) -> Result<(), KernelError> {
+    let name = package_name(recipe.series);
     // apt-get continues what it finds there.
     let partial = cache.downloads().join("partial");
     lastbyte_files::make_folders(&partial).map_err(KernelError::cache(&partial))?;
-    let exact = format!("{PACKAGE}={version}");
+    let exact = format!("{name}={version}");
     let mut get = runner.tool("apt-get");
     let get = get.args(["download", &exact]).current_dir(&partial);
     let got = match runner.run(get) {
@@ -197,21 +197,23 @@ fn fetch_package(
         other => other,
     };
     got.map_err(|error| match error {
-        ToolError::Failed(problem) => package_error(&format!("{PACKAGE} {version}"), &problem),
+        ToolError::Failed(problem) => package_error(recipe, &format!("{name} {version}"), &problem),
         error => KernelError::from_tool("downloading", runner.log(), error),
     })?;
     let file = only_entry(&partial, ".deb")
-        .ok_or_else(|| package_error(PACKAGE, "apt-get left no file"))?;
+        .ok_or_else(|| package_error(recipe, &name, "apt-get left no file"))?;
     lastbyte_files::keep(&file, path).map_err(KernelError::cache(path))?;
     remove_if_there(&partial)
 }
 
 /// The pinned version if apt has it, else the newest.
-fn offered_version(runner: &Runner<'_>) -> Result<String, KernelError> {
-    let mut versions = offered_versions(runner)?;
-    if !versions.iter().any(|version| version == VERSION) {
+fn offered_version(recipe: &Recipe, runner: &Runner<'_>) -> Result<String, KernelError> {
+    let name = package_name(recipe.series);
+    let is_pinned = |version: &String| version == recipe.package.version;
+    let mut versions = offered_versions(&name, runner)?;
+    if !versions.iter().any(is_pinned) {
         match update(runner) {
-            Ok(()) => versions = offered_versions(runner)?,
+            Ok(()) => versions = offered_versions(&name, runner)?,
             Err(ToolError::Failed(_)) => {}
             Err(error) => {
                 return Err(KernelError::from_tool(
@@ -222,7 +224,7 @@ fn offered_version(runner: &Runner<'_>) -> Result<String, KernelError> {
             }
         }
     }
-    let pinned = versions.iter().position(|version| version == VERSION);
+    let pinned = versions.iter().position(is_pinned);
     let chosen = versions.into_iter().nth(pinned.unwrap_or(0));
     chosen.ok_or_else(|| {
         let problem = if geteuid().is_root() {
@@ -230,27 +232,34 @@ fn offered_version(runner: &Runner<'_>) -> Result<String, KernelError> {
         } else {
             "apt knows no repository that has it (after `sudo apt-get update` it may)"
         };
-        package_error(PACKAGE, problem)
+        package_error(recipe, &name, problem)
     })
 }
 
 /// From the newest to the oldest.
-fn offered_versions(runner: &Runner<'_>) -> Result<Vec<String>, KernelError> {
+fn offered_versions(package: &str, runner: &Runner<'_>) -> Result<Vec<String>, KernelError> {
     let mut command = runner.tool("apt-cache");
-    match runner.lines(command.args(["madison", PACKAGE])) {
-        Ok(lines) => Ok(lines.iter().filter_map(|line| madison(line)).collect()),
+    match runner.lines(command.args(["madison", package])) {
+        Ok(lines) => Ok((lines.iter())
+            .filter_map(|line| madison(package, line))
+            .collect()),
         Err(ToolError::Failed(_)) => Ok(Vec::new()),
         Err(error) => Err(KernelError::from_tool("apt-cache", runner.log(), error)),
     }
 }
 
 /// The version in a line such as `linux-source-6.12 | 6.12.117-1 | http://… Packages`.
-fn madison(line: &str) -> Option<String> {
+fn madison(wanted: &str, line: &str) -> Option<String> {
     let mut fields = line.split('|').map(str::trim);
     let (package, version) = (fields.next()?, fields.next()?);
     let allowed = |char: char| char.is_ascii_alphanumeric() || ".+-~:".contains(char);
     let is_version = !version.is_empty() && version.chars().all(allowed);
-    (package == PACKAGE && is_version).then(|| version.to_owned())
+    (package == wanted && is_version).then(|| version.to_owned())
+}
+
+/// Debian's name of a series' source.
+fn package_name(series: Series) -> String {
+    format!("linux-source-{series}")
 }
 
 /// Renews apt's lists, which only root can.
@@ -266,22 +275,24 @@ fn update(runner: &Runner<'_>) -> Result<(), ToolError> {
     )
 }
 
-/// Unpacks an archive and applies the patches. The tree takes its name when both are done.
+/// Unpacks an archive and applies the patches of its series. The tree takes its name when both are done.
 pub(super) fn unpack(
     archive: &Archive,
-    recipe: &Recipe,
+    recipes: Recipes,
     work: &Path,
     runner: &Runner<'_>,
-) -> Result<PathBuf, KernelError> {
-    let tree = work.join("tree");
+) -> Result<(PathBuf, &'static Recipe), KernelError> {
+    let tree = work.join(TREE);
     if tree.exists() {
-        return Ok(tree);
+        let recipe = recipe(&tree, archive, recipes, runner)?;
+        return Ok((tree, recipe));
     }
     let unpacking = work.join("unpacking");
     remove_if_there(&unpacking)?;
-    let result = unpack_into(&unpacking, archive, recipe, runner).and_then(|root| {
+    let unpacked = unpack_into(&unpacking, archive, recipes, runner);
+    let result = unpacked.and_then(|(root, recipe)| {
         fs::rename(&root, &tree).map_err(KernelError::cache(&tree))?;
-        Ok(tree)
+        Ok((tree, recipe))
     });
     remove_if_there(&unpacking)?;
     result
@@ -290,9 +301,9 @@ pub(super) fn unpack(
 fn unpack_into(
     unpacking: &Path,
     archive: &Archive,
-    recipe: &Recipe,
+    recipes: Recipes,
     runner: &Runner<'_>,
-) -> Result<PathBuf, KernelError> {
+) -> Result<(PathBuf, &'static Recipe), KernelError> {
     let folder = unpacking.join("source");
     lastbyte_files::make_folders(&folder).map_err(KernelError::cache(&folder))?;
     let wrong = |problem: &str| archive.wrong(problem.to_owned(), runner);
@@ -314,14 +325,7 @@ fn unpack_into(
     archive.check(runner.run(extract), runner, not_whole)?;
     let root = root(&folder)
         .ok_or_else(|| wrong("is no source of Linux: it has no Makefile at its top"))?;
-    let version = source_version(&root)
-        .ok_or_else(|| wrong("is no source of Linux: its Makefile tells no version"))?;
-    if version < OLDEST {
-        let Version { major, minor, .. } = OLDEST;
-        return Err(wrong(&format!(
-            "is Linux {version}: the virtual engine needs {major}.{minor} or newer"
-        )));
-    }
+    let recipe = recipe(&root, archive, recipes, runner)?;
     for part in ["arch/um", "arch/x86/um"] {
         if !root.join(part).is_dir() {
             return Err(wrong(&format!(
@@ -336,13 +340,36 @@ fn unpack_into(
         apply.args(["--strip=1", "--forward", "--batch", "--input"]);
         let apply = apply.arg(&file).current_dir(&root);
         archive.check(runner.run(apply), runner, |problem| {
+            let series = recipe.series;
+            let version = source_version(&root).map_or(series.to_string(), |it| it.to_string());
             format!(
                 "is Linux {version}, which does not take the patch {}: {problem}",
                 patch.name
             )
         })?;
     }
-    Ok(root)
+    Ok((root, recipe))
+}
+
+/// What a source is built by, as its version tells.
+fn recipe(
+    root: &Path,
+    archive: &Archive,
+    recipes: Recipes,
+    runner: &Runner<'_>,
+) -> Result<&'static Recipe, KernelError> {
+    let version = source_version(root).ok_or_else(|| {
+        let problem = "is no source of Linux: its Makefile tells no version";
+        archive.wrong(problem.to_owned(), runner)
+    })?;
+    let Version { major, minor, .. } = version;
+    recipes.of(Series { major, minor }).ok_or_else(|| {
+        let problem = format!(
+            "is Linux {version}: the virtual engine has patches for {}",
+            recipes.series()
+        );
+        archive.wrong(problem, runner)
+    })
 }
 
 impl Archive {
@@ -428,8 +455,9 @@ fn wrong(path: &Path, problem: String) -> KernelError {
     }
 }
 
-fn package_error(package: &str, problem: &str) -> KernelError {
+fn package_error(recipe: &Recipe, package: &str, problem: &str) -> KernelError {
     KernelError::Package {
+        series: recipe.series,
         package: package.to_owned(),
         problem: problem.to_owned(),
     }

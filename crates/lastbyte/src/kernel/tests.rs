@@ -12,38 +12,113 @@ use super::cache;
 use super::digest::{sha256, sha256_of_file};
 use super::owner::foreign;
 use super::process::{Runner, ToolError};
-use super::recipe::{Patch, RECIPE, Recipe};
+use super::recipe::{Package, Patch, RECIPES, Recipe, Recipes, Series};
 use super::source::{Version, source_version};
 use super::{Cache, Cached, Kernel, KernelInfo, Origin, Size, SourceInfo};
 
 const SMALL: Recipe = Recipe {
+    series: Series {
+        major: 6,
+        minor: 12,
+    },
+    package: Package {
+        version: "6.12.1-1",
+        sha256: "",
+    },
+    own_config: "",
     config: "# Why\nCONFIG_A=y\n\nCONFIG_B=n\nCONFIG_C=4\n",
     patches: &[Patch {
         name: "0001-a",
         text: "Why\n\n--- a/a\n+++ b/a\n",
     }],
 };
+const LATER: Recipe = Recipe {
+    series: Series { major: 7, minor: 3 },
+    own_config: "# Otherwise\nCONFIG_B=y\nCONFIG_D=y\n",
+    ..SMALL
+};
+const BOTH: Recipes = Recipes {
+    first: &SMALL,
+    others: &[LATER],
+};
 
 #[test]
 fn files_of_the_recipe() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("kernel");
-    let files = fs::read_dir(folder.join("patches")).unwrap();
-    let files: BTreeSet<_> = files
-        .map(|file| file.unwrap().file_name().into_string().unwrap())
-        .collect();
-    let names = RECIPE.patches.iter().map(|patch| patch.name);
-    let used: BTreeSet<_> = names.clone().map(|name| format!("{name}.patch")).collect();
-    assert_eq!(files, used);
-    assert!(names.is_sorted());
-    for Patch { name, text } in RECIPE.patches {
-        let (reason, diff) = text.split_once("\n--- a/").expect(name);
-        assert!(reason.trim().lines().count() > 2, "{name} lacks its reason");
-        assert!(diff.contains("\n+++ b/"), "{name}");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("kernel")
+        .join("patches");
+    let named = |folder: &Path| -> BTreeSet<String> {
+        let files = fs::read_dir(folder).unwrap().map(|file| file.unwrap());
+        let files = files.filter(|file| file.path().is_file());
+        files
+            .map(|file| file.file_name().into_string().unwrap())
+            .collect()
+    };
+    let shared = named(&folder);
+    for recipe in RECIPES.iter() {
+        let names = recipe.patches.iter().map(|patch| patch.name);
+        assert!(names.clone().is_sorted());
+        let used: BTreeSet<_> = names.map(|name| format!("{name}.patch")).collect();
+        let own = named(&folder.join(recipe.series.to_string()));
+        // What all series have is in one place alone, and used by all of them.
+        assert!(own.is_disjoint(&shared), "{}", recipe.series);
+        assert_eq!(&own | &shared, used, "{}", recipe.series);
+        for Patch { name, text } in recipe.patches {
+            let (reason, diff) = text.split_once("\n--- ").expect(name);
+            assert!(reason.trim().lines().count() > 2, "{name} lacks its reason");
+            assert!(diff.contains("\n+++ b/"), "{name}");
+        }
+        let config = recipe.config();
+        for line in config.lines().filter(|line| !line.is_empty()) {
+            let option = line.starts_with("CONFIG_") && line.contains('=');
+            assert!(option || line.starts_with("# "), "{line:?}");
+        }
     }
-    for line in RECIPE.config.lines().filter(|line| !line.is_empty()) {
-        let option = line.starts_with("CONFIG_") && line.contains('=');
-        assert!(option || line.starts_with("# "), "{line:?}");
+}
+
+/// Kernels that are built already go on to be used, and rows of theirs to be reproduced.
+#[test]
+fn the_recipe_of_released_kernels() {
+    let recipe = RECIPES.first;
+    assert_eq!(recipe.series.to_string(), "6.12");
+    assert_eq!(
+        recipe.digest(),
+        "8a7fee83a62b1312a19246dae88a23f0aa52adbedaf27d1f0c94d3313e0575da"
+    );
+}
+
+#[test]
+fn options_of_a_series() {
+    assert_eq!(SMALL.config(), SMALL.config);
+    assert_eq!(
+        LATER.config(),
+        "# Why\nCONFIG_A=y\n\nCONFIG_C=4\n# Otherwise\nCONFIG_B=y\nCONFIG_D=y\n"
+    );
+    let missing = LATER.missing_options("CONFIG_A=y\nCONFIG_C=4\n");
+    assert_eq!(missing, ["CONFIG_B=y", "CONFIG_D=y"]);
+    assert_ne!(LATER.digest(), SMALL.digest());
+}
+
+#[test]
+fn names_of_series() {
+    for (text, series) in [
+        ("6.12", "6.12"),
+        ("7.3.4", "7.3"),
+        ("7.3-rc1", ""),
+        ("7", ""),
+    ] {
+        let read = text.parse::<Series>();
+        assert_eq!(read.map_or(String::new(), |it| it.to_string()), series);
     }
+    assert_eq!(BOTH.series(), "6.12 and 7.3");
+    assert!(
+        BOTH.of(Series {
+            major: 6,
+            minor: 13
+        })
+        .is_none()
+    );
+    assert_ne!(BOTH.work_key("a"), BOTH.work_key("b"));
 }
 
 #[test]
@@ -65,6 +140,7 @@ fn a_digest_is_of_all_of_the_recipe() {
                 name: "0001-a",
                 text: "\n--- a/a\n+++ b/a\n",
             }],
+            ..SMALL
         },
     ];
     let digests: BTreeSet<_> = recipes.iter().map(Recipe::digest).collect();
@@ -123,6 +199,35 @@ fn versions_of_sources() {
     assert_eq!(version("all:\n"), None);
 }
 
+/// Which of two series measures does not depend on which was built last.
+#[test]
+fn a_cache_keeps_kernels_of_several_series() {
+    let folder = TempDir::new().unwrap();
+    let cache = Cache::new(folder.path(), BOTH).unwrap();
+    let later = keep(&cache, "0", &LATER, "2025-01-01T00:00:00Z", Origin::File);
+    // The only one there is.
+    assert_eq!(cache.find().unwrap().as_ref(), Some(&later));
+    let first = keep(&cache, "1", &SMALL, "2024-01-01T00:00:00Z", Origin::File);
+    assert_eq!(cache.find().unwrap().as_ref(), Some(&first));
+    assert_eq!(cache.recipe_of_package().series, SMALL.series);
+    let contents = [&later, &first].map(|kernel| Cached::Fitting(kernel.clone()));
+    assert_eq!(cache.contents().unwrap(), contents);
+
+    let cache = cache.of_series(LATER.series);
+    assert_eq!(cache.find().unwrap().as_ref(), Some(&later));
+    assert_eq!(cache.recipe_of_package().series, LATER.series);
+    fs::write(&later.path, "half").unwrap();
+    let told = cache.find().unwrap_err().to_string();
+    assert!(told.contains(" is damaged: "), "{told}");
+    fs::remove_dir_all(later.path.parent().unwrap()).unwrap();
+    assert_eq!(cache.find().unwrap(), None);
+    let told = cache.not_built().to_string();
+    assert!(
+        told.starts_with("no kernel of Linux 7.3, which LASTBYTE_LINUX asks for, is built"),
+        "{told}"
+    );
+}
+
 #[test]
 fn a_digest_of_a_file() {
     let folder = TempDir::new().unwrap();
@@ -151,7 +256,7 @@ fn keep(cache: &Cache, key: &str, recipe: &Recipe, built: &str, origin: Origin) 
             origin,
         },
         recipe_sha256: recipe.digest(),
-        config_sha256: sha256(recipe.config.as_bytes()),
+        config_sha256: sha256(recipe.config().as_bytes()),
         patches: Vec::new(),
         compiler: "cc".to_owned(),
         built: built.to_owned(),
@@ -166,7 +271,7 @@ fn keep(cache: &Cache, key: &str, recipe: &Recipe, built: &str, origin: Origin) 
 #[test]
 fn what_a_cache_keeps() {
     let folder = TempDir::new().unwrap();
-    let cache = Cache::new(folder.path(), SMALL).unwrap();
+    let cache = Cache::new(folder.path(), BOTH).unwrap();
     assert_eq!(cache.find().unwrap(), None);
     assert_eq!(cache.contents().unwrap(), []);
     assert_eq!(cache.remove().unwrap(), Size(0));
@@ -219,7 +324,7 @@ fn what_a_cache_keeps() {
 
 #[test]
 fn a_relative_cache_is_made_absolute() {
-    let cache = Cache::new(Path::new("somewhere"), SMALL).unwrap();
+    let cache = Cache::new(Path::new("somewhere"), BOTH).unwrap();
     assert!(cache.folder().is_absolute());
     assert!(cache.folder().ends_with("somewhere/kernel"));
 }
@@ -283,7 +388,7 @@ fn tools_do_not_get_the_environment_of_others() {
 fn what_a_kernel_is_must_be_nobody_elses() {
     let folder = tempfile::tempdir().unwrap();
     let caches = folder.path().to_owned();
-    let cache = Cache::new(&caches, RECIPE).unwrap();
+    let cache = Cache::new(&caches, RECIPES).unwrap();
     let kernel = caches.join("kernel").join("1");
     fs::create_dir_all(&kernel).unwrap();
     let parts = [
@@ -317,7 +422,7 @@ fn what_a_kernel_is_must_be_nobody_elses() {
 #[test]
 fn a_kernel_that_is_put_in_place_is_its_owners_alone() {
     let folder = tempfile::tempdir().unwrap();
-    let cache = Cache::new(folder.path(), RECIPE).unwrap();
+    let cache = Cache::new(folder.path(), RECIPES).unwrap();
     let new = cache.arrivals();
     fs::create_dir_all(&new).unwrap();
     for file in ["linux", "kernel.json", "built-here"] {
@@ -349,7 +454,7 @@ fn nothing_is_put_into_a_cache_that_others_can_change() {
     let caches = folder.path().join("caches");
     fs::create_dir(&caches).unwrap();
     fs::set_permissions(&caches, fs::Permissions::from_mode(0o777)).unwrap();
-    let cache = Cache::new(&caches, RECIPE).unwrap();
+    let cache = Cache::new(&caches, RECIPES).unwrap();
     let refused = cache.try_lock().unwrap_err().to_string();
     assert!(refused.contains("can be changed by others"), "{refused}");
     assert!(!cache.folder().exists());
