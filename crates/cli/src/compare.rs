@@ -23,7 +23,7 @@ use super::saved::SavedName;
 use super::{
     Failure, arguments, detail, loads, own, print, print_document, print_json, screen, show, tell,
 };
-use lastbyte::lab::{self, CAPTURES, Ending, PreparedArm, Run, Shortcuts};
+use lastbyte::lab::{self, CAPTURES, Ending, Interception, PreparedArm, Run, Shortcuts};
 use lastbyte::report;
 use lastbyte::report::study::Findings;
 use lastbyte::results::rows::{Batch, CsvWriter, Origin};
@@ -76,6 +76,9 @@ pub(super) struct Compare {
     /// Whether the virtual engine does what it does for speed alone
     #[arg(long, hide = true, default_value_t)]
     shortcuts: Shortcuts,
+    /// How guests' calls are intercepted, and not the best way that this machine has
+    #[arg(long, hide = true)]
+    interception: Option<Interception>,
     #[command(flatten)]
     inside: Inside,
     /// The folder for captures
@@ -207,6 +210,7 @@ impl Chains {
             sampling: Sampling::without_computing(self.connections.into()),
             engine: EngineChoice::Auto,
             shortcuts: Shortcuts::default(),
+            interception: None,
             inside: Inside::default(),
             capture_to: CAPTURES.into(),
             format: Format::Table,
@@ -254,7 +258,8 @@ impl Compare {
         let arms = prepare(&experiment.arms, &bar)?;
         check_comparison(&experiment.arms).map_err(Failure::usage)?;
         tell_notes(&experiment, &arms)?;
-        let engine = chosen.engine.set_up(arguments, self.shortcuts)?;
+        let carrier = chosen.engine.intercepting(self.interception)?;
+        let engine = carrier.set_up(arguments, self.shortcuts)?;
         if self.inside.captures() {
             check_folder(&self.capture_to)?;
         }

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::{Failure, engine, print};
 use lastbyte::kernel::{self, Kernel};
-use lastbyte::lab::{self, Addresses, Finding, MemoryFolder, SHARED_MEMORY, State};
+use lastbyte::lab::{self, Addresses, Finding, Interception, MemoryFolder, SHARED_MEMORY, State};
 
 pub(super) fn run() -> Result<(), Failure> {
     // First of all: it needs a process with one thread.
@@ -27,7 +27,8 @@ pub(super) fn run() -> Result<(), Failure> {
 
 /// What the virtual engine needs.
 fn examine_virtual() -> Vec<Finding> {
-    let mut findings = match lab::can_boot_kernels() {
+    let grants = lab::can_boot_kernels();
+    let mut findings = match &grants {
         Ok(grants) => vec![
             Finding {
                 what: "kernels as processes",
@@ -40,30 +41,42 @@ fn examine_virtual() -> Vec<Finding> {
             },
             Finding {
                 what: "their memory",
-                state: describe(grants.memory),
+                state: describe(&grants.memory),
             },
         ],
         Err(problem) => vec![Finding {
             what: "kernels as processes",
-            state: State::Missing(problem),
+            state: State::Missing(problem.clone()),
         }],
     };
-    let can_boot = !findings.iter().any(Finding::is_missing);
+    let kernel = kernel::find();
+    let mut way = None;
+    if let (Ok(grants), Ok(Some(kernel))) = (&grants, &kernel) {
+        let chosen = grants.interception(&kernel.info);
+        way = chosen.as_ref().ok().map(|chosen| chosen.way);
+        findings.push(Finding {
+            what: "its system calls",
+            state: match chosen {
+                Ok(chosen) => State::Good(format!("by {}: {}", chosen.way, chosen.reason)),
+                Err(problem) => State::Missing(problem),
+            },
+        });
+    }
     findings.push(Finding {
         what: "its kernel",
-        state: match kernel::find() {
-            Ok(Some(kernel)) if can_boot => try_boot(kernel),
-            Ok(Some(kernel)) => State::Good(format!("Linux {}", kernel.info.version)),
-            Ok(None) => State::Missing(format!("not built: run {}", kernel::GET)),
-            Err(error) => State::Missing(error.to_string()),
+        state: match (kernel, way) {
+            (Ok(Some(kernel)), Some(way)) => try_boot(kernel, way),
+            (Ok(Some(kernel)), None) => State::Good(format!("Linux {}", kernel.info.version)),
+            (Ok(None), _) => State::Missing(format!("not built: run {}", kernel::GET)),
+            (Err(error), _) => State::Missing(error.to_string()),
         },
     });
     findings
 }
 
-fn try_boot(kernel: Kernel) -> State {
+fn try_boot(kernel: Kernel, way: Interception) -> State {
     let version = kernel.info.version.clone();
-    let booted = engine::virtual_engine(Box::new(kernel), &[]).map_err(|failure| {
+    let booted = engine::virtual_engine(Box::new(kernel), way, &[]).map_err(|failure| {
         let message = failure.message().unwrap_or_default();
         message.to_owned()
     });
@@ -73,9 +86,9 @@ fn try_boot(kernel: Kernel) -> State {
     }
 }
 
-fn describe(memory: MemoryFolder) -> State {
+fn describe(memory: &MemoryFolder) -> State {
     let path = memory.path.display();
-    match memory.instead {
+    match &memory.instead {
         None => State::Good(path.to_string()),
         Some(why) => State::Poor(format!(
             "{path}, as {why}: mount {SHARED_MEMORY} with exec and 256 MB for each processor \

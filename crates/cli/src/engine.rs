@@ -15,7 +15,7 @@ use super::progress::Bar;
 use super::{Failure, own};
 use lastbyte::kernel::{self, Kernel, KernelError};
 use lastbyte::lab::{
-    self, Engine, Inspection, LiveEngine, Model, PreparedArm, Run, Runner, Shortcuts,
+    self, Engine, Inspection, Interception, LiveEngine, Model, PreparedArm, Run, Runner, Shortcuts,
     VirtualEngine, Watcher,
 };
 use lastbyte::study::{
@@ -33,7 +33,7 @@ pub(super) struct Chosen {
 /// An engine that this machine has.
 pub(super) enum Carrier {
     Live,
-    Virtual(Box<Kernel>),
+    Virtual(Box<Kernel>, Interception),
     /// Of arms that take no kernel.
     Model,
 }
@@ -70,11 +70,13 @@ pub(super) fn choose<'a>(
             reason: "the live engine, as asked for".to_owned(),
         }),
         EngineChoice::Virtual => {
-            lab::can_boot_kernels().map_err(|problem| {
-                Failure::Machine(format!("the virtual engine can't run here: {problem}"))
-            })?;
+            let cannot =
+                |problem| Failure::Machine(format!("the virtual engine can't run here: {problem}"));
+            let grants = lab::can_boot_kernels().map_err(cannot)?;
+            let kernel = Box::new(kernel::require()?);
+            let way = grants.interception(&kernel.info).map_err(cannot)?.way;
             Ok(Chosen {
-                engine: Carrier::Virtual(Box::new(kernel::require()?)),
+                engine: Carrier::Virtual(kernel, way),
                 reason: "the virtual engine, as asked for".to_owned(),
             })
         }
@@ -83,16 +85,22 @@ pub(super) fn choose<'a>(
                 engine: Carrier::Live,
                 reason,
             };
-            Ok(match (lab::can_boot_kernels(), kernel::find()) {
-                (Err(problem), _) => live(format!(
+            let cannot = |problem| {
+                live(format!(
                     "the live engine, as virtual kernels can't run here: {problem}"
-                )),
-                (Ok(_), Ok(Some(kernel))) => Chosen {
-                    reason: format!(
-                        "the virtual engine, as its kernel is built (Linux {})",
-                        kernel.info.version
-                    ),
-                    engine: Carrier::Virtual(Box::new(kernel)),
+                ))
+            };
+            Ok(match (lab::can_boot_kernels(), kernel::find()) {
+                (Err(problem), _) => cannot(problem),
+                (Ok(grants), Ok(Some(kernel))) => match grants.interception(&kernel.info) {
+                    Err(problem) => cannot(problem),
+                    Ok(chosen) => Chosen {
+                        reason: format!(
+                            "the virtual engine, as its kernel is built (Linux {})",
+                            kernel.info.version
+                        ),
+                        engine: Carrier::Virtual(Box::new(kernel), chosen.way),
+                    },
                 },
                 (Ok(_), Ok(None)) => live(format!(
                     "the live engine, as no kernel is built for the virtual one: run {}",
@@ -118,6 +126,20 @@ fn has_no_folder(error: &KernelError) -> bool {
 }
 
 impl Carrier {
+    /// The same, with guests whose calls are intercepted so, if that is asked for.
+    pub(super) fn intercepting(self, way: Option<Interception>) -> Result<Carrier, Failure> {
+        match (self, way) {
+            (Carrier::Virtual(kernel, _), Some(way)) if way.is_known_to(&kernel.info) => {
+                Ok(Carrier::Virtual(kernel, way))
+            }
+            (Carrier::Virtual(kernel, _), Some(way)) => Err(Failure::Usage(format!(
+                "Linux {} has no {way} as a way to intercept calls",
+                kernel.info.version
+            ))),
+            (carrier, _) => Ok(carrier),
+        }
+    }
+
     /// The engine, for a program with these arguments.
     pub(super) fn set_up(
         &self,
@@ -146,8 +168,8 @@ impl Carrier {
                 let environment = lab::environment(arguments);
                 Ok(Box::new(Model::new(environment, chains.clone(), cache)))
             }
-            Carrier::Virtual(kernel) => {
-                let engine = virtual_engine_with(kernel.clone(), arguments, chains)?;
+            Carrier::Virtual(kernel, way) => {
+                let engine = virtual_engine_with(kernel.clone(), *way, arguments, chains)?;
                 let engine = match calibrations {
                     Some(folder) => {
                         engine.with_cache(std::path::absolute(folder).map_err(Failure::usage)?)
@@ -163,6 +185,7 @@ impl Carrier {
 /// The virtual engine with this kernel.
 pub(super) fn virtual_engine(
     kernel: Box<Kernel>,
+    way: Interception,
     arguments: &[OsString],
 ) -> Result<VirtualEngine, Failure> {
     let program = env::current_exe()
@@ -171,6 +194,7 @@ pub(super) fn virtual_engine(
     let store = std::path::absolute(store).map_err(Failure::usage)?;
     Ok(VirtualEngine::new(
         *kernel,
+        way,
         program,
         store,
         lab::environment(arguments),
@@ -180,10 +204,11 @@ pub(super) fn virtual_engine(
 /// The same for arms whose chains are in this store.
 pub(super) fn virtual_engine_with(
     kernel: Box<Kernel>,
+    way: Interception,
     arguments: &[OsString],
     chains: &Store,
 ) -> Result<VirtualEngine, Failure> {
-    let engine = virtual_engine(kernel, arguments)?;
+    let engine = virtual_engine(kernel, way, arguments)?;
     // Guests are given a link to it.
     Ok(engine.with_chains(chains.absolute().map_err(Failure::usage)?))
 }

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use clap::Args;
 use lastbyte::kernel::Kernel;
-use lastbyte::lab::{self, BlockError, Engine, Watcher};
+use lastbyte::lab::{self, BlockError, Engine, Interception, Watcher};
 use lastbyte::report;
 use lastbyte::results::Outcome;
 use lastbyte::study::{
@@ -63,7 +63,9 @@ impl Lose {
         lab::check_losing(&experiment).map_err(Failure::Usage)?;
         let study = Study::single("lose", experiment.clone());
         let virtual_engine = kernel(&experiment.arms)?
-            .map(|kernel| engine::virtual_engine_with(kernel, arguments, &own::store()?))
+            .map(|(kernel, way)| {
+                engine::virtual_engine_with(kernel, way, arguments, &own::store()?)
+            })
             .transpose()?;
         match &virtual_engine {
             Some(engine) => engine.check(&study),
@@ -111,13 +113,13 @@ fn takes_a_guest(arm: &Arm) -> bool {
 }
 
 /// The kernel in whose guests arms shake hands that take one, if there are any.
-fn kernel(arms: &[Arm]) -> Result<Option<Box<Kernel>>, Failure> {
+fn kernel(arms: &[Arm]) -> Result<Option<(Box<Kernel>, Interception)>, Failure> {
     let mut of_guests = arms.iter().filter(|arm| takes_a_guest(arm));
     let Some(first) = of_guests.next() else {
         return Ok(None);
     };
     match engine::choose(EngineChoice::Virtual, [(first, QuicIn::default())])?.engine {
-        Carrier::Virtual(kernel) => Ok(Some(kernel)),
+        Carrier::Virtual(kernel, way) => Ok(Some((kernel, way))),
         Carrier::Live | Carrier::Model => Ok(None),
     }
 }

@@ -21,8 +21,8 @@ use super::progress::{Bar, rounded};
 use super::{Failure, detail, own, print, screen, tell};
 use lastbyte::kernel;
 use lastbyte::lab::{
-    self, AssignedShard, CAPTURES, Ending, Engine, Finished, Inspection, NoShard, PreparedArm,
-    RunError, Runner, Shard, Shortcuts, Watcher,
+    self, AssignedShard, CAPTURES, Ending, Engine, Finished, Inspection, Interception, NoShard,
+    PreparedArm, RunError, Runner, Shard, Shortcuts, Watcher,
 };
 use lastbyte::report;
 use lastbyte::report::study::{Findings, answer_json, answer_text};
@@ -81,6 +81,9 @@ pub(super) struct Run {
     /// Whether the virtual engine does what it does for speed alone
     #[arg(long, hide = true, default_value_t)]
     shortcuts: Shortcuts,
+    /// How guests' calls are intercepted, and not the best way that this machine has
+    #[arg(long, hide = true)]
+    interception: Option<Interception>,
 }
 
 impl Run {
@@ -97,7 +100,7 @@ impl Run {
         let measures = study.measures.iter();
         (self.inside).check_loads(measures.map(|measure| &measure.experiment))?;
         let shard = self.shard.read()?;
-        let carrier = self.carrier(&study)?;
+        let carrier = self.carrier(&study)?.intercepting(self.interception)?;
         let store = self.store()?;
         let engine = carrier.set_up_with(arguments, self.shortcuts, &store, None)?;
         engine.check(&study).map_err(Failure::Usage)?;

@@ -2,7 +2,7 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::process::CommandExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::AtomicBool;
@@ -12,7 +12,8 @@ use std::time::Duration;
 use crate::common::{Ended, assert_fits, run};
 use lastbyte::kernel;
 use lastbyte::lab::{
-    self, Ending, Engine, Finished, GuestTerm, PreparedArm, Runner, VirtualEngine, Watcher,
+    self, Ending, Engine, Finished, GuestTerm, Interception, PreparedArm, Runner, VirtualEngine,
+    Watcher,
 };
 use lastbyte::results::{
     Dataset, Folder, Manifest, Metric, Row, Sample, Start, Validity, expected,
@@ -803,6 +804,7 @@ fn run_on(place: &Place, change: impl FnOnce(VirtualEngine) -> VirtualEngine) ->
 fn engine_with_store(store: PathBuf) -> VirtualEngine {
     VirtualEngine::new(
         kernel::require().unwrap(),
+        Interception::Ptrace,
         env!("CARGO_BIN_EXE_lastbyte").into(),
         store,
         lab::environment(&[]),
@@ -1210,6 +1212,10 @@ fn every_emulation_has_servers_take_their_time() {
 #[derive(Clone, Copy)]
 enum Refused {
     Ptrace,
+    /// seccomp(2): what is in it can't have filters of its own.
+    Filters,
+    /// mount(2), which guests call and hosts of programs rarely: whoever calls it is killed, as by a service of systemd.
+    MountOrDie,
     /// personality(2), but for the values that the profiles of Docker, Podman and Kubernetes let pass.
     Personality,
 }
@@ -1231,6 +1237,8 @@ fn refuse(command: &mut Command, refused: Refused) {
     };
     let (call, allowed): (_, &[u32]) = match refused {
         Refused::Ptrace => (libc::SYS_ptrace, &[]),
+        Refused::Filters => (libc::SYS_seccomp, &[]),
+        Refused::MountOrDie => (libc::SYS_mount, &[]),
         Refused::Personality => (
             libc::SYS_personality,
             &[0, 0x8, 0x2_0000, 0x2_0008, 0xffff_ffff],
@@ -1245,12 +1253,11 @@ fn refuse(command: &mut Command, refused: Refused) {
     for (value, left) in allowed.iter().zip((1..=checks).rev()) {
         filters.push(filter(JUMP_IF_EQUAL, left, 0, *value));
     }
-    filters.push(filter(
-        RETURN,
-        0,
-        0,
-        libc::SECCOMP_RET_ERRNO | libc::EPERM as u32,
-    ));
+    let refusal = match refused {
+        Refused::MountOrDie => libc::SECCOMP_RET_KILL_PROCESS,
+        _ => libc::SECCOMP_RET_ERRNO | libc::EPERM as u32,
+    };
+    filters.push(filter(RETURN, 0, 0, refusal));
     filters.push(filter(RETURN, 0, 0, libc::SECCOMP_RET_ALLOW));
     let restrict = move || {
         let program = libc::sock_fprog {
@@ -1309,6 +1316,60 @@ fn assert_live_instead(hint: &str, command: impl Fn(&str) -> Command) {
     let virtually = run(&mut command(&format!("{QUESTION} --engine virtual")));
     assert_eq!(virtually.code, Some(3), "{}", virtually.stderr);
     assert!(virtually.stderr.contains(hint), "{}", virtually.stderr);
+}
+
+/// Where a filter of its own is refused, or another one would kill guests' processes, kernels trace them.
+#[test]
+fn whether_calls_can_become_signals_is_tried() {
+    let tried = |refused: Option<Refused>, without: &[&str]| {
+        let mut command = match without.split_first() {
+            Some((program, arguments)) => {
+                let mut command = Command::new(program);
+                command.args(arguments).arg(env!("CARGO_BIN_EXE_lastbyte"));
+                command
+            }
+            None => lastbyte([""; 0]),
+        };
+        command.arg("__try-seccomp");
+        if let Some(refused) = refused {
+            refuse(&mut command, refused);
+        }
+        command.output().unwrap()
+    };
+    for without in [&[][..], &["setpriv", "--no-new-privs"]] {
+        let usual = tried(None, without);
+        assert!(usual.status.success(), "{usual:?}");
+    }
+    // One that refuses what guests call is no obstacle: signals come before it.
+    for refused in [Refused::Ptrace, Refused::Personality] {
+        let within = tried(Some(refused), &[]);
+        assert!(within.status.success(), "{within:?}");
+    }
+    let refused = tried(Some(Refused::Filters), &[]);
+    assert_eq!(refused.status.code(), Some(1), "{refused:?}");
+    let reason = String::from_utf8_lossy(&refused.stderr);
+    assert_eq!(reason, "seccomp: EPERM: Operation not permitted\n");
+    let killed = tried(Some(Refused::MountOrDie), &[]);
+    assert_eq!(
+        killed.status.signal(),
+        Some(Signal::SIGSYS as i32),
+        "{killed:?}"
+    );
+}
+
+/// A kernel of 6.12 has only one way, which is refused another by name.
+#[test]
+fn kernels_have_ways_to_intercept_calls() {
+    let doctor = run(&mut lastbyte(["doctor"]));
+    let way =
+        "ok    its system calls       by ptrace: kernels have a faster way since Linux 6.16\n";
+    assert!(doctor.stdout.contains(way), "{doctor:?}");
+    let question = "compare --engine virtual --connections 2 --interception";
+    let ended = run(lastbyte(question.split(' ')).arg("seccomp"));
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+    let problem = "has no seccomp as a way to intercept calls\n";
+    assert!(ended.stderr.ends_with(problem), "{ended:?}");
+    succeed(lastbyte(question.split(' ')).arg("ptrace"));
 }
 
 #[test]

@@ -15,7 +15,7 @@ use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output};
 
 use nix::errno::Errno;
 use nix::libc;
@@ -103,6 +103,8 @@ pub struct Grants {
     pub addresses: Addresses,
     /// The file that is its memory.
     pub memory: MemoryFolder,
+    /// Whether it can trace its processes, or why not.
+    pub ptrace: Result<(), String>,
 }
 
 /// Where the memory of a guest's process is mapped.
@@ -127,7 +129,7 @@ pub struct MemoryFolder {
 /// Where guests' memory is best: in memory.
 pub const SHARED_MEMORY: &str = "/dev/shm";
 
-/// Tries all that a kernel needs to run as a process: to trace others, and a folder for its memory
+/// Tries all that a kernel needs to run as a process: to intercept the calls of others, and a folder for its memory
 /// that programs may run from. `memory` is how much a guest may use.
 ///
 /// # Errors
@@ -135,9 +137,15 @@ pub const SHARED_MEMORY: &str = "/dev/shm";
 /// What is missing, with the hint.
 pub(super) fn examine(memory: Bytes) -> Result<Grants, String> {
     runs_on(std::env::consts::ARCH)?;
+    let (addresses, ptrace) = try_step()?;
+    // Which kernel there is decides whether it can do without.
+    if let Err(problem) = &ptrace {
+        try_seccomp().map_err(|_| problem.clone())?;
+    }
     Ok(Grants {
-        addresses: try_step()?,
+        addresses,
         memory: memory_folder(memory)?,
+        ptrace,
     })
 }
 
@@ -152,6 +160,8 @@ fn runs_on(architecture: &str) -> Result<(), String> {
 
 /// The first argument that makes `lastbyte` try what [`COMMAND`] and the kernel ask for.
 pub(super) const TRY_COMMAND: &str = "__try";
+/// The first argument that makes it try what a kernel asks for that does not trace.
+pub(super) const TRY_SECCOMP_COMMAND: &str = "__try-seccomp";
 const ALLOW: &str =
     "allow ptrace (kernel.yama.ptrace_scope below 3; in a container, its seccomp profile)";
 /// What it says where addresses can't be fixed.
@@ -159,22 +169,38 @@ const RANDOM: &str = "random addresses";
 
 /// Starts this program once more, which asks for what a guest asks for: a process that is traced,
 /// or that has other addresses, stays so.
-fn try_step() -> Result<Addresses, String> {
-    let tried =
-        std::env::current_exe().and_then(|program| Command::new(program).arg(TRY_COMMAND).output());
-    match tried {
-        Ok(tried) if !tried.status.success() => {
-            let message = String::from_utf8_lossy(&tried.stderr);
-            Err(match (message.trim(), tried.status) {
-                // A filter that kills.
-                ("", status) => format!("{status} when asking to be traced: {ALLOW}"),
-                (message, _) => message.to_owned(),
-            })
-        }
-        Ok(tried) if tried.stdout.trim_ascii() == RANDOM.as_bytes() => Ok(Addresses::Random),
-        Ok(_) => Ok(Addresses::Fixed),
-        Err(error) => Err(format!("this program can't start itself: {error}")),
+fn try_step() -> Result<(Addresses, Result<(), String>), String> {
+    let tried = try_in_process(TRY_COMMAND)?;
+    let addresses = if tried.stdout.trim_ascii() == RANDOM.as_bytes() {
+        Addresses::Random
+    } else {
+        Addresses::Fixed
+    };
+    let message = String::from_utf8_lossy(&tried.stderr);
+    let ptrace = match (message.trim(), tried.status) {
+        (_, status) if status.success() => Ok(()),
+        // A filter that kills.
+        ("", status) => Err(format!("{status} when asking to be traced: {ALLOW}")),
+        (message, _) => Err(message.to_owned()),
+    };
+    Ok((addresses, ptrace))
+}
+
+/// The same for a filter of system calls, which a process has for good, too.
+pub(super) fn try_seccomp() -> Result<(), String> {
+    let tried = try_in_process(TRY_SECCOMP_COMMAND)?;
+    let message = String::from_utf8_lossy(&tried.stderr);
+    match (message.trim(), tried.status) {
+        (_, status) if status.success() => Ok(()),
+        ("", status) => Err(format!("{status}: a filter kills whoever makes some calls")),
+        (message, _) => Err(message.to_owned()),
     }
+}
+
+fn try_in_process(command: &str) -> Result<Output, String> {
+    let tried =
+        std::env::current_exe().and_then(|program| Command::new(program).arg(command).output());
+    tried.map_err(|error| format!("this program can't start itself: {error}"))
 }
 
 /// Asks for what a guest asks for, and says what came of it.

@@ -16,6 +16,7 @@ mod exchange;
 mod failure;
 mod guest;
 mod inspection;
+mod interception;
 mod live;
 pub mod load;
 mod lock;
@@ -58,6 +59,7 @@ pub use error::LabError;
 pub use inspection::{
     CAPTURES, Captures, Inspection, InspectionReport, capture_name, captured_sample,
 };
+pub use interception::{Chosen as ChosenInterception, Interception};
 pub use live::LiveEngine;
 pub use lose::check as check_losing;
 pub use losing::handshake_of;
@@ -91,16 +93,24 @@ pub fn inner_command(arguments: &[OsString]) -> Option<ExitCode> {
             let _ = writeln!(io::stderr(), "lastbyte: {}: {error}", kernel.display());
             Some(ExitCode::FAILURE)
         }
-        [word] if word == boot::TRY_COMMAND => match boot::try_all() {
-            Ok(found) => {
-                let _ = writeln!(io::stdout(), "{found}");
-                Some(ExitCode::SUCCESS)
-            }
-            Err(error) => {
-                let _ = writeln!(io::stderr(), "{error}");
-                Some(ExitCode::FAILURE)
-            }
-        },
+        [word] if word == boot::TRY_COMMAND => Some(told(boot::try_all())),
+        [word] if word == boot::TRY_SECCOMP_COMMAND => {
+            Some(told(sys::trap::try_trapping_calls().map(|()| "")))
+        }
         _ => None,
+    }
+}
+
+/// Tells whoever has started this process what came of it.
+fn told(found: io::Result<&str>) -> ExitCode {
+    match found {
+        Ok(found) => {
+            let _ = writeln!(io::stdout(), "{found}");
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            let _ = writeln!(io::stderr(), "{error}");
+            ExitCode::FAILURE
+        }
     }
 }

@@ -4,6 +4,7 @@
 
 pub(crate) mod memory;
 pub(crate) mod ring;
+pub(crate) mod trap;
 
 use std::fs::File;
 use std::io;

@@ -22,6 +22,7 @@ use super::calibration::CalibratedCosts;
 use super::cores::processors;
 use super::guest::{self, GuestJob, Instructions, Provenance};
 use super::inspection::ObservedBlock;
+use super::interception::Interception;
 use super::runner::{BlockError, Engine, Job};
 use super::scratch::Scratch;
 use super::shortcuts::Shortcuts;
@@ -72,10 +73,11 @@ pub struct VirtualEngine {
 }
 
 impl VirtualEngine {
-    /// An engine with this kernel. `program` is `lastbyte` itself, `cache` the folder that arms'
+    /// An engine with this kernel, which intercepts its processes so. `program` is `lastbyte` itself, `cache` the folder that arms'
     /// chains and calibrations are kept in, and `environment` that of the machine.
     pub fn new(
         kernel: Kernel,
+        interception: Interception,
         program: PathBuf,
         cache: PathBuf,
         mut environment: Environment,
@@ -89,7 +91,7 @@ impl VirtualEngine {
             environment.versions.insert(name.to_owned(), version);
         }
         Self {
-            guests: Guests::new(program, kernel.path),
+            guests: Guests::new(program, kernel, interception),
             chains: Store::open(cache.clone()),
             costs: CalibratedCosts::new(Store::open(cache.clone()), cache.clone()),
             cache,

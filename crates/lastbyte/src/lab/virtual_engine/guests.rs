@@ -23,7 +23,9 @@ use lastbyte_sizes::Resumption;
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 
+use crate::kernel::Kernel;
 use crate::lab::guest::fork_server::TURN;
+use crate::lab::interception::Interception;
 use crate::lab::lock::lock;
 use crate::lab::scratch::Scratch;
 use crate::lab::{SHARED_MEMORY, boot, cores, guest, machine};
@@ -128,7 +130,8 @@ fn computing_parameter(profile: Profile) -> String {
 pub(super) struct Guests {
     /// `lastbyte` itself, which is their init.
     program: PathBuf,
-    kernel: PathBuf,
+    kernel: Kernel,
+    interception: Interception,
     starter: Starter,
     waiting: Mutex<Waiting>,
 }
@@ -162,10 +165,11 @@ pub(super) struct Order<'a> {
 }
 
 impl Guests {
-    pub(super) fn new(program: PathBuf, kernel: PathBuf) -> Self {
+    pub(super) fn new(program: PathBuf, kernel: Kernel, interception: Interception) -> Self {
         Self {
             program,
             kernel,
+            interception,
             starter: Starter::new(),
             waiting: Mutex::default(),
         }
@@ -231,7 +235,7 @@ impl Guests {
             computing,
         } = order.boot;
         let folder = boot::memory_folder(memory).map_err(io::Error::other)?;
-        let mut command = boot::command(&self.program, &self.kernel, &folder.path, order.cpu);
+        let mut command = boot::command(&self.program, &self.kernel.path, &folder.path, order.cpu);
         command
             .arg(format!("mem={}", memory.0))
             .args(["rootfstype=hostfs", "rootflags=/", "ro", "quiet"])
@@ -239,6 +243,7 @@ impl Guests {
             .arg("time-travel=inf-cpu")
             .arg(format!("time-travel-start={}", wall_clock.as_nanos()))
             .arg(format!("lastbyte_seed={seed}"))
+            .args(self.interception.parameter(&self.kernel.info))
             .args(counter.parameter())
             .args(computing.map(computing_parameter))
             .arg(ALLOCATOR)
