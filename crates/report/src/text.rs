@@ -289,14 +289,15 @@ pub(super) fn buffers<'s>(summaries: impl IntoIterator<Item = &'s Summary>) -> O
     let measured = cells.filter(|cell| !cell.arms.is_empty());
     let mut had = measured.map(|cell| cell.as_measured().hosts.buffers);
     let first = had.next()?;
-    had.all(|buffers| buffers == first).then(|| {
-        match first {
-            Buffers::Large => {
-                "Hosts had TCP buffers that are large from the start, so that they never bind."
-            }
-            Buffers::Auto | Buffers::Linux => "Hosts had Linux's own TCP buffers.",
+    had.all(|buffers| buffers == first).then(|| match first {
+        Buffers::Large => {
+            "Hosts had TCP buffers that are large from the start, so that they never bind."
+                .to_owned()
         }
-        .to_owned()
+        Buffers::Auto | Buffers::Linux => {
+            let series = Buffers::LINUX_SERIES;
+            format!("Hosts had the TCP buffers of Linux {series}, on whatever kernel.")
+        }
     })
 }
 

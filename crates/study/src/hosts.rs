@@ -157,6 +157,9 @@ pub enum Buffers {
 named!(Buffers, "buffers", { Auto => "auto", Linux => "linux", Large => "large" });
 
 impl Buffers {
+    /// Whose [`Buffers::Linux`] are, on whatever kernel: since 6.16 a receive buffer grows to 32 MiB, and not to 6.
+    pub const LINUX_SERIES: &str = "6.12";
+
     /// How large they are; where no engine has a say, as Linux has them.
     pub fn sizes(self) -> lastbyte_flights::Buffers {
         match self {

@@ -204,12 +204,20 @@ fn what_is_said_to_be_followed_is() {
     for name in ["rustls", "s2n-tls"] {
         has(&format!("| {name} | {} |", version(name)));
     }
-    let source = read("crates/lastbyte/src/kernel/source.rs");
-    let (_, kernel) = source.split_once("const VERSION: &str = \"").unwrap();
-    let kernel = kernel.split_once('-').unwrap().0;
-    has(&format!("| Linux {kernel}, "));
+    let recipes = read("crates/lastbyte/src/kernel/recipe.rs");
+    let packages = recipes.split("            version: \"").skip(1);
+    let kernels: Vec<_> = packages
+        .map(|rest| rest.split_once('-').unwrap().0)
+        .collect();
+    let [kernel, other] = kernels[..] else {
+        panic!("{kernels:?}");
+    };
+    has(&format!(
+        "| Linux {kernel}, as Debian packages it; or {other} "
+    ));
     let (minor, _) = kernel.rsplit_once('.').unwrap();
-    has(&format!("those of Linux {minor}: "));
+    assert_eq!(minor, lastbyte::study::Buffers::LINUX_SERIES);
+    has(&format!("those of Linux {minor}, on whatever kernel: "));
     // What the code says that it follows.
     for (place, draft) in [
         ("crates/mtc/src/id.rs", "draft-ietf-tls-trust-anchor-ids-06"),

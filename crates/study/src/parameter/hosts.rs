@@ -92,7 +92,7 @@ pub(super) static BUFFERS: Spec = Spec {
     }),
     command_line: Some(CommandLine {
         value_name: "NAME",
-        help: "TCP's buffers: linux (as it has them, which grow), large (which never bind), or auto: linux, but large for transfers in real time [default: auto, or the preset's]",
+        help: "TCP's buffers: linux (as Linux 6.12 has them, which grow, on whatever kernel), large (which never bind), or auto: linux, but large for transfers in real time [default: auto, or the preset's]",
         choice: Choice::Presets,
         lists: Lists::Taken,
     }),
