@@ -404,3 +404,16 @@ install_packages() {
 update_packages() {
     "${as_root[@]}" apt-get update >/dev/null
 }
+
+# What two guest kernels that must give the same rows are asked, or one in two ways.
+# shellcheck disable=SC2034
+kernel_questions=(
+    "--rtt 35ms --data 0KiB,50KiB,200KiB --connections 20"
+    "--rtt 35ms --rate 10mbit --loss 3% --jitter 2ms --data 100KiB --connections 100"
+    "--rtt 35ms --rate 10mbit --loss 1% --emulation link --data 20KiB --connections 50"
+    "--rtt 80ms --rate 100mbit --buffers linux --data 2MiB --connections 5"
+    "--rtt 35ms --rate 10mbit --upload 300KiB --requests 2 --data 20KiB --connections 10"
+    "--rtt 35ms --preset published-2024 --loss 1% --data 300KiB --connections 30"
+    "--rtt 50ms --rate 50mbit --page median-2024 --connections 3"
+    "--rtt 50ms --rate 50mbit --page median-2024 --origins 6 --cache warm --loss 1% --connections 3"
+)
