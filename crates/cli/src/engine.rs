@@ -129,7 +129,7 @@ impl Carrier {
     /// The same, with guests whose calls are intercepted so, if that is asked for.
     pub(super) fn intercepting(self, way: Option<Interception>) -> Result<Carrier, Failure> {
         match (self, way) {
-            (Carrier::Virtual(kernel, _), Some(way)) if way.is_known_to(&kernel.info) => {
+            (Carrier::Virtual(kernel, _), Some(way)) if way.is_in(&kernel.info) => {
                 Ok(Carrier::Virtual(kernel, way))
             }
             (Carrier::Virtual(kernel, _), Some(way)) => Err(Failure::Usage(format!(

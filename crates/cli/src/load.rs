@@ -72,6 +72,9 @@ const MOST_RATES: usize = 100;
 /// Of each way to begin, so that some are slower than 99.9 %.
 const MEASURED: u32 = 4000;
 const MEASURED_WITHIN: Duration = Duration::from_secs(5);
+/// Before each rate that real cores serve, and after it.
+const NOW: u32 = 1000;
+const NOW_WITHIN: Duration = Duration::from_secs(2);
 /// Shares of what the slowest server can do.
 const SHARES: [f64; 5] = [0.1, 0.5, 0.8, 0.9, 0.95];
 
@@ -250,9 +253,9 @@ impl Load {
     ) -> Result<LivePoint, Failure> {
         let seed = Seed(self.seed);
         let handshakes = self.handshakes();
-        let mix = side.clock(self.resumes);
-        let queue = at_rate(&mix, cores, rate, handshakes, seed);
+        let mut measured = side.now(interrupt)?;
         let times = Arrivals::Steady(rate).times(handshakes, seed);
+        let mix = side.mix(self.resumes);
         let arms = (0..).map(|index| side.arm(mix.resumes_at(seed, index)));
         let schedule: Vec<_> = times.into_iter().zip(arms).collect();
         let live = lab::load::serve(&schedule, cores, interrupt).map_err(|error| match error {
@@ -260,6 +263,17 @@ impl Load {
             error => Failure::Run(format!("{}: {error}", side.name)),
         })?;
         let live = live.ok_or_else(interrupted)?;
+        for (before, after) in measured.iter_mut().zip(side.now(interrupt)?) {
+            before.add(after);
+        }
+        let [full, resumed] = &measured;
+        let mix = Mix {
+            full: &full.clock,
+            resumed: &resumed.clock,
+            resumes: self.resumes,
+            wakes: full.wakes,
+        };
+        let queue = at_rate(&mix, cores, rate, handshakes, seed);
         Ok(LivePoint {
             rate,
             waits: Waits::of(&live.served, handshakes / BEGIN),
@@ -299,8 +313,14 @@ struct Measured {
 }
 
 impl Measured {
-    fn of(arm: &PreparedArm, interrupt: &AtomicBool) -> Result<Measured, Failure> {
-        match lab::load::alone(arm, MEASURED as usize, MEASURED_WITHIN, interrupt) {
+    /// So many at most, within about this time.
+    fn of(
+        arm: &PreparedArm,
+        most: u32,
+        within: Duration,
+        interrupt: &AtomicBool,
+    ) -> Result<Measured, Failure> {
+        match lab::load::alone(arm, most as usize, within, interrupt) {
             Ok(Some(live)) => Ok(Measured {
                 wakes: live.wakes(),
                 cpu: live.cpu,
@@ -309,11 +329,17 @@ impl Measured {
             Ok(None) => Err(interrupted()),
             // One core has to do for both ends.
             Err(LiveLoadError::Cores { .. }) => Ok(Measured {
-                cpu: Calibration::of_each(arm, Effort::UpTo(MEASURED))?,
+                cpu: Calibration::of_each(arm, Effort::UpTo(most))?,
                 ..Measured::default()
             }),
             Err(error) => Err(Failure::Run(format!("{}: {error}", arm.arm.label))),
         }
+    }
+
+    fn add(&mut self, more: Measured) {
+        self.cpu.extend(more.cpu);
+        self.clock.extend(more.clock);
+        self.wakes = (self.wakes + more.wakes) / 2;
     }
 }
 
@@ -343,7 +369,7 @@ impl Side {
         let measure = |arm: &PreparedArm| {
             check_interrupt(interrupt)?;
             bar.say(format!("computing of {}", arm.arm.label));
-            Measured::of(arm, interrupt)
+            Measured::of(arm, MEASURED, MEASURED_WITHIN, interrupt)
         };
         let begins = prepare_one(arm)?;
         let full = measure(&begins)?;
@@ -369,14 +395,12 @@ impl Side {
         }
     }
 
-    /// As real cores have it.
-    fn clock(&self, resumes: Probability) -> Mix<'_> {
-        Mix {
-            full: &self.full.clock,
-            resumed: &self.resumed.clock,
-            resumes,
-            wakes: self.full.wakes,
-        }
+    /// Measures again what handshakes of each kind compute, with fewer of them: a core is not as fast now as it was a minute ago.
+    fn now(&self, interrupt: &AtomicBool) -> Result<[Measured; 2], Failure> {
+        let measure = |arm| Measured::of(arm, NOW, NOW_WITHIN, interrupt);
+        let full = measure(&self.begins)?;
+        let resumed = self.again.as_ref().map(measure).transpose()?;
+        Ok([full, resumed.unwrap_or_default()])
     }
 
     /// Whose handshake it is.

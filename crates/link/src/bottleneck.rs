@@ -20,8 +20,8 @@ pub(crate) struct Bottleneck {
     /// When something has happened last, or will have.
     now: Time,
     dropped: Vec<u64>,
-    /// What became of packets that nobody has been told of.
-    untold: Vec<Left>,
+    /// What is decided of packets, and nobody has asked for yet.
+    decided: Vec<Left>,
 }
 
 #[derive(Clone, Debug)]
@@ -52,23 +52,23 @@ impl Bottleneck {
             service: Service::Idle,
             now: Time(0),
             dropped: Vec::new(),
-            untold: Vec::new(),
+            decided: Vec::new(),
         }
     }
 
-    /// Takes a packet that comes to the queue at this time, or after those before it, and tells what becomes of it, if that is
+    /// Takes a packet that comes to the queue at this time, or after those before it, and says what becomes of it, if that is
     /// known: nobody comes before it any more, so that all can happen that does until then.
     pub(crate) fn accept(&mut self, at: Time, packet: Waiting, luck: u64) -> Fate {
         let before = self.line.back().map_or(self.now, |(before, ..)| *before);
         let at = at.max(before);
         self.line.push_back((at, packet, luck));
-        let had_none = self.untold.is_empty();
+        let had_none = self.decided.is_empty();
         self.go_on(at);
         let is_its = |left: &Left| left.ticket == packet.ticket && !left.marked;
-        match &self.untold[..] {
+        match &self.decided[..] {
             [only] if had_none && is_its(only) => {
                 let fate = only.fate;
-                self.untold.clear();
+                self.decided.clear();
                 fate
             }
             _ => Fate::Waits,
@@ -77,11 +77,11 @@ impl Bottleneck {
 
     /// When it has to be [served](Bottleneck::serve) at the latest.
     pub(crate) fn next(&self) -> Option<Time> {
-        let told = self.untold.iter().find_map(|left| match left.fate {
+        let decided = self.decided.iter().find_map(|left| match left.fate {
             Fate::Arrives(at) => Some(at),
             _ => None,
         });
-        told.into_iter().chain(self.event()).min()
+        decided.into_iter().chain(self.event()).min()
     }
 
     /// When something happens next.
@@ -99,7 +99,7 @@ impl Bottleneck {
     /// not.
     pub(crate) fn serve(&mut self, now: Time, left: &mut Vec<Left>) {
         self.go_on(now);
-        left.append(&mut self.untold);
+        left.append(&mut self.decided);
     }
 
     fn go_on(&mut self, until: Time) {
@@ -120,7 +120,7 @@ impl Bottleneck {
                     if let Some((_, packet, luck)) = self.line.pop_front() {
                         let dropped = &mut self.dropped;
                         self.queue.enqueue(at, packet, || luck, dropped);
-                        self.tell_dropped();
+                        self.note_dropped();
                     }
                 }
             }
@@ -139,7 +139,7 @@ impl Bottleneck {
 
     fn take(&mut self, at: Time) {
         let next = self.queue.dequeue(at, &mut self.dropped);
-        self.tell_dropped();
+        self.note_dropped();
         let Some(packet) = next else {
             self.service = Service::Idle;
             return;
@@ -151,7 +151,7 @@ impl Bottleneck {
             Capacity::Trace(cursor) => cursor.carry(at, length.saturating_sub(ETHERNET_HEADER)),
         };
         let fate = out.map_or(Fate::Lost, Fate::Arrives);
-        self.untold.push(Left {
+        self.decided.push(Left {
             ticket: packet.ticket,
             fate,
             marked: packet.marked,
@@ -170,17 +170,17 @@ impl Bottleneck {
             let Some(packet) = self.queue.dequeue(at, &mut self.dropped) else {
                 break;
             };
-            self.untold.push(Left {
+            self.decided.push(Left {
                 ticket: packet.ticket,
                 fate: Fate::Lost,
                 marked: false,
             });
         }
-        self.tell_dropped();
+        self.note_dropped();
     }
 
-    fn tell_dropped(&mut self) {
-        self.untold
+    fn note_dropped(&mut self) {
+        self.decided
             .extend(self.dropped.drain(..).map(|ticket| Left {
                 ticket,
                 fate: Fate::Overflows,

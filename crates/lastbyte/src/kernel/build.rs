@@ -17,7 +17,7 @@ use super::digest::{sha256, sha256_of_file};
 use super::process::{AtInterrupt, Runner, free};
 use super::progress::Progress;
 use super::recipe::Recipe;
-use super::source::{self, Archive, Source, source_version};
+use super::source::{self, Archive, Source, TREE, source_version};
 use super::{Kernel, KernelError, KernelInfo, PatchInfo, Size, tools};
 
 /// What a source, unpacked and built, takes besides its archive, with some room to spare.
@@ -28,8 +28,6 @@ const NEEDED_TO_GO_ON: Size = Size(500_000_000);
 const CPU_TIME: Duration = Duration::from_secs(600);
 /// The lines that a whole build prints. The bar depends on it, and nothing else.
 const STEPS: u64 = 1000;
-/// Where a build has the source, with all patches.
-pub(super) const TREE: &str = "tree";
 const CHECKING: &str = "checking the kernel";
 /// How often somebody who waits looks.
 const LOOK: Duration = Duration::from_millis(100);

@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 
 use nix::unistd::geteuid;
 
-use super::build::TREE;
 use super::cache::{Cache, remove_if_there};
 use super::digest::sha256_of_file;
 use super::process::{AtInterrupt, Runner, ToolError};
@@ -15,6 +14,9 @@ use super::progress::Progress;
 use super::recipe::{Recipe, Recipes, Series};
 use super::tools::{self, Tool};
 use super::{KernelError, Origin, SourceInfo};
+
+/// Where a build has the source, with all patches.
+pub(super) const TREE: &str = "tree";
 
 /// The source that a kernel is to be built from.
 #[derive(Clone, Debug)]

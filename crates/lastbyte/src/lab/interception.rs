@@ -27,7 +27,7 @@ impl Interception {
 
     /// Whether a kernel has it.
     #[must_use]
-    pub fn is_known_to(self, kernel: &KernelInfo) -> bool {
+    pub fn is_in(self, kernel: &KernelInfo) -> bool {
         self == Interception::Ptrace || has_seccomp(kernel)
     }
 

@@ -93,16 +93,16 @@ pub fn inner_command(arguments: &[OsString]) -> Option<ExitCode> {
             let _ = writeln!(io::stderr(), "lastbyte: {}: {error}", kernel.display());
             Some(ExitCode::FAILURE)
         }
-        [word] if word == boot::TRY_COMMAND => Some(told(boot::try_all())),
+        [word] if word == boot::TRY_COMMAND => Some(reported(boot::try_all())),
         [word] if word == boot::TRY_SECCOMP_COMMAND => {
-            Some(told(sys::trap::try_trapping_calls().map(|()| "")))
+            Some(reported(sys::trap::try_trapping_calls().map(|()| "")))
         }
         _ => None,
     }
 }
 
-/// Tells whoever has started this process what came of it.
-fn told(found: io::Result<&str>) -> ExitCode {
+/// Reports to whoever has started this process what came of it.
+fn reported(found: io::Result<&str>) -> ExitCode {
     match found {
         Ok(found) => {
             let _ = writeln!(io::stdout(), "{found}");
