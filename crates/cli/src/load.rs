@@ -306,7 +306,7 @@ fn rounded(rate: f64) -> f64 {
 struct Measured {
     /// In CPU time.
     cpu: Vec<Computing>,
-    /// By the clock, on the cores of this machine.
+    /// By the clock, on the cores of this machine ([`own`](lab::load::Live::own)).
     clock: Vec<Computing>,
     /// How long a core that waited took to begin.
     wakes: Duration,
@@ -321,11 +321,14 @@ impl Measured {
         interrupt: &AtomicBool,
     ) -> Result<Measured, Failure> {
         match lab::load::alone(arm, most as usize, within, interrupt) {
-            Ok(Some(live)) => Ok(Measured {
-                wakes: live.wakes(),
-                cpu: live.cpu,
-                clock: live.clock,
-            }),
+            Ok(Some(live)) => {
+                let [cpu, clock] = live.own();
+                Ok(Measured {
+                    wakes: live.wakes(),
+                    cpu,
+                    clock,
+                })
+            }
             Ok(None) => Err(interrupted()),
             // One core has to do for both ends.
             Err(LiveLoadError::Cores { .. }) => Ok(Measured {

@@ -1,4 +1,4 @@
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 use lastbyte_pki::Store;
 
@@ -66,6 +66,15 @@ fn some_are_measured_alone() {
             .iter()
             .any(|served| served.waiting <= live.wakes())
     );
+    // By the clock, each is its CPU time and the same for all; and one that took a second is nobody's.
+    let [cpu, clock] = live.own();
+    let more = |at: usize| clock[at].answer - cpu[at].answer;
+    assert!(!cpu.is_empty() && (1..cpu.len()).all(|at| more(at) == more(0)));
+    let mut disturbed = live.clone();
+    let shortest = cpu.iter().map(Computing::server).min().unwrap();
+    let place = live.cpu.iter().position(|one| one.server() == shortest);
+    disturbed.cpu[place.unwrap()].answer += Duration::from_secs(1);
+    assert_eq!(disturbed.own()[0].len(), cpu.len() - 1);
     // However little time there is, one is.
     assert_eq!(measure(30, Duration::ZERO).served.len(), 1);
 }
