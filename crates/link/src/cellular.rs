@@ -2,7 +2,7 @@
 //!
 //! In each millisecond, a base station can send as many bits as there are resource elements in it, times layers, times what each
 //! element carries by the channel quality indicator (CQI) that the user's SINR allows. The SINR has a mean, and around it
-//! two Markov chains: [fading](chain::Fading), within wavelengths, and [shadowing](chain::Shadowing), within tens of metres. The
+//! two Markov chains: fading, within wavelengths, and shadowing, within tens of metres. The
 //! user has a share of the cell. Nothing goes while a handover interrupts, nor, from idle, until the radio is connected.
 //!
 //! Each number has its source beside it. One that is called stated has none: it is chosen here.
