@@ -126,7 +126,7 @@ fn table((calibration, path): &(Calibration, PathBuf)) -> String {
 fn rates(calibrations: &[(Calibration, PathBuf)]) -> String {
     let names = calibrations.iter().map(|(calibration, _)| &calibration.arm);
     let widest = names.map(|arm| arm.chars().count()).max().unwrap_or(0);
-    let title = "handshakes a second and core (steps in which an end signs by their mean)";
+    let title = "handshakes a second and core (the server's flight and the client's Finished by their mean, all else by medians)";
     let width = (widest + 2).max(title.len()) + 2;
     let mut text = format!("{title:width$}{:>10}{:>10}\n", "client", "server");
     for (calibration, _) in calibrations {

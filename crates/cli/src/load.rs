@@ -33,7 +33,7 @@ pub(super) struct Load {
     /// Cores of the server [default: those of this machine; with --live all but one]
     #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..=MOST_CORES))]
     cores: Option<u32>,
-    /// Handshakes that begin a second: 500/s,2000/s [default: 10, 50, 80, 90 and 95 % of what the slowest arm's server can]
+    /// Handshakes that begin a second: 500/s,2000/s [default: 10, 50, 80, 90 and 95 % of what the slowest arm's server can, to three digits]
     #[arg(long, value_name = "RATE,...", value_delimiter = ',')]
     rate: Vec<PerSecond>,
     /// The share of handshakes that resume a session
@@ -295,9 +295,9 @@ fn check_interrupt(interrupt: &AtomicBool) -> Result<(), Failure> {
     }
 }
 
-/// To two digits.
+/// To three digits.
 fn rounded(rate: f64) -> f64 {
-    let unit = 10f64.powf(rate.log10().floor() - 1.0);
+    let unit = 10f64.powf(rate.log10().floor() - 2.0);
     (rate / unit).floor() * unit
 }
 

@@ -566,11 +566,15 @@ pub(super) fn whole(range: RangeInclusive<u64>) -> impl TypedValueParser<Value =
         let is_whole = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
         match text.parse::<u64>() {
             Ok(number) if (least..=most).contains(&number) => Ok(number),
-            _ if is_whole => Err(match most {
-                most if most >= u64::from(u32::MAX) => {
+            number if is_whole => Err(match number {
+                _ if most < u64::from(u32::MAX) => format!("{text} is not from {least} to {most}"),
+                Ok(number) if number < least => {
                     format!("{text} is too little: {least} is the least")
                 }
-                most => format!("{text} is not from {least} to {most}"),
+                Err(_) if text.starts_with('-') => {
+                    format!("{text} is too little: {least} is the least")
+                }
+                Ok(_) | Err(_) => format!("{text} is too much: {most} is the most"),
             }),
             _ => Err(format!(
                 "no whole number: write one such as {}",

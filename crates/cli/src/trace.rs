@@ -24,7 +24,7 @@ pub(super) enum Command {
     Nr(Make),
     /// Tell what rate traces carry, in Mahimahi's format
     Show {
-        /// As `compare --trace` takes them
+        /// In Mahimahi's format, one direction each
         #[arg(value_name = "FILE", required = true)]
         files: Vec<PathBuf>,
     },
