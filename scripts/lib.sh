@@ -126,13 +126,14 @@ compiled() {
         ! -name "*lastbyte*" ! -name "*pqtlsad*" -printf '%P %s\n' 2>/dev/null | sort | sha256sum
 }
 
-# need_space GIGABYTES: of the disk that is built on.
+# need_space GIGABYTES: of the disk that is built on. What the last build left there is used again or replaced.
 need_space() {
-    local folder=${CARGO_TARGET_DIR:-$root/target} free
+    local folder=${CARGO_TARGET_DIR:-$root/target} free held
     mkdir -p "$folder" || give_up "$folder can't be made"
     free=$(free_space)
-    ((free >= $1)) || give_up "$free GB are free for $folder, and $1 GB are needed: free some," \
-        "or name another folder with CARGO_TARGET_DIR"
+    held=$(du --summarize --block-size=1G "$folder" 2>/dev/null | cut --fields=1)
+    ((free + ${held:-0} >= $1)) || give_up "$free GB are free for $folder, which holds ${held:-0} GB," \
+        "and $1 GB are needed: free some, or name another folder with CARGO_TARGET_DIR"
 }
 
 # say_if_full: what compilers say about it is many lines up, if they say anything.
