@@ -19,8 +19,7 @@ use lastbyte::lab::{
     VirtualEngine, Watcher,
 };
 use lastbyte::study::{
-    Arm, Connections, CpuTime, EngineChoice, EngineName, Experiment, Percentile, QuicIn, Study,
-    is_modelled,
+    Arm, CpuTime, EngineChoice, EngineName, Experiment, Percentile, QuicIn, Study, is_modelled,
 };
 
 /// An engine, and why this one.
@@ -234,7 +233,8 @@ pub(super) fn measure(
             experiment.cpu
         ));
     }
-    if let Connections::Until(_) = experiment.connections {
+    let mut cells = experiment.cells.iter();
+    if cells.any(|cell| experiment.may_end_early(cell)) {
         bar.ends_early();
     }
     if let Some(inspection) = inspection {

@@ -312,8 +312,9 @@ impl Sampling {
 
 #[derive(Debug, Args)]
 pub(super) struct Sampling {
-    /// Connections of each arm in each cell, or 'until ±2%': until every interval reaches no further
-    /// than 2 % to either side, or two points of an increase [default: 200, and 20 loads of a page]
+    /// Connections of each arm in each cell; 'up to 200', so many where there is luck, and elsewhere until they repeat each
+    /// other; or 'until ±2%': until every interval reaches no further than 2 % to either side, or two points of an increase
+    /// [default: 'up to 200', and 20 loads of a page]
     #[arg(long, value_name = "N")]
     connections: Option<Connections>,
     /// Connections at once, even if they disturb each other [default: as many as don't]
@@ -466,11 +467,11 @@ impl Network {
         check_shares(&arms, &cells)?;
         share_files(cells.iter_mut())?;
         /// A load takes some seconds of a processor.
-        const LOADS: u32 = 20;
-        const TRANSFERS: u32 = 200;
+        const LOADS: Connections = Connections::Fixed(20);
+        const TRANSFERS: Connections = Connections::UpTo(200);
         let has_pages = cells.iter().any(|cell| cell.page.is_some());
         let usual = if has_pages { LOADS } else { TRANSFERS };
-        let connections = sampling.connections.unwrap_or(usual.into());
+        let connections = sampling.connections.unwrap_or(usual);
         let experiment = Experiment {
             concurrency: sampling.concurrency,
             timeout: sampling.timeout,

@@ -30,7 +30,7 @@ use lastbyte::results::{
     Action, Dataset, Environment, Folder, FolderError, GatherError, Gathered, Manifest, Start,
     Validity, file_name, gather,
 };
-use lastbyte::study::{Arm, BlockId, Connections, EngineChoice, Measure, Study, check_comparison};
+use lastbyte::study::{Arm, BlockId, EngineChoice, Measure, Study, check_comparison};
 
 #[derive(Debug, Args)]
 pub(super) struct Run {
@@ -261,10 +261,13 @@ impl Run {
                 named(&gathered),
             )));
         }
-        let until =
-            |measure: &Measure| matches!(measure.experiment.connections, Connections::Until(_));
-        if gathered.study.measures.iter().any(until) || !gathered.study.searches.is_empty() {
-            // Whether cells are precise enough, and where edges are, is known from all shards together.
+        let may_end_early = |Measure { experiment, .. }: &Measure| {
+            let mut cells = experiment.cells.iter();
+            cells.any(|cell| experiment.may_end_early(cell))
+        };
+        let mut measures = gathered.study.measures.iter();
+        if measures.any(may_end_early) || !gathered.study.searches.is_empty() {
+            // Whether cells show enough, and where edges are, is known from all shards together.
             return print(&format!(
                 "{}: {shards} are gathered; finish it with `{resume}`\n",
                 path.display()

@@ -31,7 +31,11 @@ pub const SCHEMA: &str = include_str!("../schemas/compare-1.schema.json");
 pub fn json(summary: &Summary, environment: &Environment) -> String {
     let mut notes = Notes::default();
     if let Some(precision) = text::precision(summary) {
-        notes.add("until", precision);
+        let of = match summary.experiment.connections {
+            Connections::Until(_) => "until",
+            Connections::UpTo(_) | Connections::Fixed(_) => "connections",
+        };
+        notes.add(of, precision);
     }
     let cells = summary.cells.iter().enumerate();
     let cells = cells

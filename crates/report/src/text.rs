@@ -1,5 +1,6 @@
 //! The pieces of text that reports share.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use lastbyte_link::Bytes;
@@ -7,7 +8,7 @@ use lastbyte_link::Bytes;
 pub(crate) use lastbyte_results::number::interval;
 use lastbyte_results::number::{millisecond_digits, milliseconds, percent_digits};
 use lastbyte_results::{
-    ArmSummary, CellSummary, Contents, Estimate, Interval, Measured, Metric, MetricSummary,
+    ArmSummary, CellSummary, Contents, Estimate, Interval, Look, Measured, Metric, MetricSummary,
     Percent, Percentile, Since, Summary,
 };
 use lastbyte_study::{Buffers, Connections, Device, Until, Work};
@@ -147,13 +148,14 @@ fn has_uncertain_changes(summary: &Summary) -> bool {
 /// What was measured until it was precise enough, and what that makes of intervals.
 pub(super) fn precision(summary: &Summary) -> Option<String> {
     let connections = &summary.experiment.connections;
-    let Connections::Until(Until {
+    let Until {
         precision,
         least,
         most,
-    }) = connections
-    else {
-        return None;
+    } = match connections {
+        Connections::Until(until) => until,
+        Connections::UpTo(most) => return repeating(summary, *most),
+        Connections::Fixed(_) => return None,
     };
     let looks = connections.looks().len();
     let level = level(summary.level().percent());
@@ -161,6 +163,26 @@ pub(super) fn precision(summary: &Summary) -> Option<String> {
         "Measured until {precision}, with {least} to {most} connections. Intervals are {level} ones, so that \
          those of all {looks} looks hold together with 95 %"
     ))
+}
+
+/// How few connections sufficed where they repeat each other, if there were such cells.
+fn repeating(summary: &Summary, most: u32) -> Option<String> {
+    let cells = summary
+        .cells
+        .iter()
+        .filter(|cell| cell.look == Look::Repeating);
+    let connections = cells.flat_map(|cell| cell.arms.iter().map(|arm| arm.connections));
+    let fewer: BTreeSet<u32> = connections
+        .filter(|connections| *connections < most)
+        .collect();
+    let fewer: Vec<String> = fewer.iter().map(u32::to_string).collect();
+    (!fewer.is_empty()).then(|| {
+        format!(
+            "Exact after {} connections: nothing is by chance there, and those that send the same take the same time, to \
+             the microsecond. {most} would show nothing else",
+            fewer.join(" or ")
+        )
+    })
 }
 
 /// `95 %`, `99.29 %`

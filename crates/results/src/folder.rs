@@ -652,7 +652,9 @@ impl Folder {
             there.map(|(block, _)| block + 1).last().unwrap_or(0)
         };
         let begun = (0..experiment.arms.len()).map(begun).max().unwrap_or(0);
-        let ends = experiment.stages(self.manifest.block_size);
+        let ends = (experiment.cells.get(cell))
+            .map(|cell| experiment.stages(cell, self.manifest.block_size))
+            .unwrap_or_default();
         let end = ends.iter().find(|end| **end >= begun).or(ends.last());
         end.map_or(0, |end| *end as usize)
     }

@@ -27,6 +27,7 @@ pub mod number;
 mod part;
 mod problems;
 pub mod reduce;
+mod repeats;
 pub mod rows;
 mod saved;
 mod since;

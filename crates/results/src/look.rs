@@ -7,6 +7,7 @@
 
 use std::time::Duration;
 
+use super::repeats::repeat_each_other;
 use super::stats::{self, Estimate, Level, Percent, Percentiles, Series};
 use super::{Metric, Percentile, Row};
 use lastbyte_study::{Cell, Connections, Experiment, Until};
@@ -21,6 +22,10 @@ pub enum Look {
     Precise,
     /// Something is not.
     Imprecise(Imprecision),
+    /// Its connections repeat each other, so that more of them would show nothing else.
+    Repeating,
+    /// They might, but differ.
+    Differing,
 }
 
 /// What would take the most connections to be precise enough.
@@ -53,7 +58,7 @@ pub enum Fault {
 }
 
 /// Looks at a cell of `experiment`: at the `rows` of each arm, the baseline's first. The number of
-/// connections is enough where it is fixed.
+/// connections is enough where it is fixed, and where they differ by luck that is not looked for.
 pub fn look(
     experiment: &Experiment,
     cell: &Cell,
@@ -67,8 +72,7 @@ pub fn look(
         .collect();
     let known = stats::percentiles(&all, percentiles, experiment.seed);
     let known = metrics.into_iter().zip(known.chunks(rows.len().max(1)));
-    let connections = rows.iter().map(|rows| rows.len()).min().unwrap_or(0);
-    judge(&experiment.connections, connections, percentiles, known)
+    judge(experiment, cell, rows, percentiles, known)
 }
 
 /// The metrics of a cell that say something about its arms: the connect time is before all TLS.
@@ -94,19 +98,28 @@ pub(super) fn fewest(percentile: Percentile) -> u32 {
     (1000 * BEYOND).div_ceil(per_mille.min(1000 - per_mille))
 }
 
-/// What the percentiles of each metric show, those of each arm after `connections` connections.
+/// What the rows of each arm show, and the percentiles of each metric of theirs.
 pub(super) fn judge<'a>(
-    asked: &Connections,
-    connections: usize,
+    experiment: &Experiment,
+    cell: &Cell,
+    rows: &[&[Row]],
     percentiles: &[Percentile],
     known: impl IntoIterator<Item = (Metric, &'a [Percentiles])>,
 ) -> Look {
-    let Connections::Until(until) = asked else {
-        return Look::Precise;
+    let until = match &experiment.connections {
+        Connections::Until(until) => until,
+        Connections::UpTo(_) if !experiment.has_luck(cell) => {
+            return match repeat_each_other(rows, percentiles) {
+                true => Look::Repeating,
+                false => Look::Differing,
+            };
+        }
+        Connections::UpTo(_) | Connections::Fixed(_) => return Look::Precise,
     };
+    let connections = rows.iter().map(|rows| rows.len()).min().unwrap_or(0);
     let judge = Judge {
         until,
-        level: Level::of(asked),
+        level: Level::of(&experiment.connections),
         connections: connections as f64,
     };
     let mut worst = (judge.connections, Look::Precise);

@@ -138,10 +138,10 @@ fn is_exact(cell: &CellSummary) -> bool {
 }
 
 fn too_few(experiment: &Experiment, cell: &CellSummary) -> Vec<Problem> {
-    // Too few are not precise enough, where that was asked for.
-    let Connections::Fixed(_) = experiment.connections else {
+    // Too few are not precise enough, where that was asked for, and where they repeat each other, there are enough.
+    if matches!(experiment.connections, Connections::Until(_)) || cell.look == Look::Repeating {
         return Vec::new();
-    };
+    }
     let Some(connections) = fewest_connections(cell) else {
         return Vec::new();
     };

@@ -265,7 +265,7 @@ impl MeasuredCell<'_> {
             let times = self.percentiles.iter().copied().zip(times);
             times.filter_map(|(percentile, time)| Some((percentile, time?)))
         };
-        if !is_luck(self.cell) {
+        if !self.cell.has_luck() {
             return percentiles_of(network).collect();
         }
         let typical = typically_added(metric, network, waited);
@@ -291,10 +291,12 @@ impl MeasuredCell<'_> {
 
     /// Whether what was measured is as precise as it was to be.
     fn look(&self, ranked: &Ranked) -> Look {
-        let samples = self.arms.iter().filter_map(|of| of.waited);
+        let samples = self.arms.iter().filter_map(|of| of.network);
+        let rows: Vec<&[Row]> = samples.map(|sample| sample.rows.as_slice()).collect();
         look::judge(
-            &self.experiment.connections,
-            samples.map(|sample| sample.rows.len()).min().unwrap_or(0),
+            self.experiment,
+            self.cell,
+            &rows,
             self.percentiles,
             look::reported(self.cell).map(|metric| (metric, ranked.of(metric))),
         )
@@ -322,11 +324,6 @@ fn widen_by_calibrations(arms: &mut [ArmSummary]) {
     }
 }
 
-/// Whether connections of a cell have other networks than each other, by luck or by what they draw.
-fn is_luck(cell: &Cell) -> bool {
-    cell.has_loss() || cell.has_jitter() || cell.population.is_some()
-}
-
 /// Whether all connections of all arms take the same time, as nothing that happens to them is by chance: no luck of the
 /// network, and nothing that computes.
 pub(super) fn is_exact<'a>(cell: &Cell, samples: impl Iterator<Item = &'a Sample>) -> bool {
@@ -344,7 +341,7 @@ pub(super) fn is_exact<'a>(cell: &Cell, samples: impl Iterator<Item = &'a Sample
         None => 1,
     };
     let mut samples = samples;
-    !is_luck(cell)
+    !cell.has_luck()
         && samples.all(|sample| {
             sample.engine.contents() == Contents::Network
                 && sample.rows.len() >= least

@@ -179,6 +179,11 @@ impl Cell {
             || !self.crowd.is_alone()
     }
 
+    /// Whether connections have other networks than each other, by luck or by what they draw.
+    pub fn has_luck(&self) -> bool {
+        self.has_loss() || self.has_jitter() || self.population.is_some()
+    }
+
     /// Whether either direction has a rate that changes. Connections begin anywhere in a trace.
     pub fn has_trace(&self) -> bool {
         let directions = [&self.link.forward, &self.link.backward];

@@ -9,6 +9,8 @@ use std::str::FromStr;
 pub enum Connections {
     /// So many.
     Fixed(u32),
+    /// So many, or fewer in cells in which nothing is by chance: until they repeat each other.
+    UpTo(u32),
     /// As many as it takes, the same in all arms of a cell.
     Until(Until),
 }
@@ -36,20 +38,34 @@ impl Connections {
     /// Connections of a sample, at most.
     pub const MOST: u32 = 1_000_000;
 
+    /// So many bound p90 and p99 from above, and would show what befalls one in ten, or one in a hundred: that none of them
+    /// has it happens by chance in 1.5 % and 1.8 %.
+    const REPEATS: [u32; 2] = [40, 400];
+
     /// Connections that a sample has at most.
     pub fn most(&self) -> u32 {
         match self {
-            Connections::Fixed(connections) => *connections,
+            Connections::Fixed(connections) | Connections::UpTo(connections) => *connections,
             Connections::Until(until) => until.most,
         }
     }
 
-    /// After how many connections a cell is looked at, the last time when all are measured.
+    /// After how many connections a cell is looked at for how precise its numbers are, the last time when all are measured.
     pub fn looks(&self) -> Vec<u32> {
         match self {
-            Connections::Fixed(connections) => vec![*connections],
+            Connections::Fixed(connections) | Connections::UpTo(connections) => vec![*connections],
             Connections::Until(until) => until.looks(),
         }
+    }
+
+    /// After how many connections those of a cell without luck may show that they repeat each other, in ascending order and
+    /// fewer than all.
+    pub(super) fn repeats(&self) -> impl Iterator<Item = u32> + Clone + use<> {
+        let most = match self {
+            Connections::UpTo(most) => *most,
+            Connections::Fixed(_) | Connections::Until(_) => 0,
+        };
+        Self::REPEATS.into_iter().filter(move |n| *n < most)
     }
 }
 
@@ -95,6 +111,7 @@ impl fmt::Display for Connections {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Connections::Fixed(connections) => connections.fmt(f),
+            Connections::UpTo(most) => f.pad(&format!("up to {most}")),
             Connections::Until(Until { precision, .. }) => f.pad(&format!("until {precision}")),
         }
     }
@@ -109,16 +126,19 @@ impl fmt::Display for Precision {
 impl FromStr for Connections {
     type Err = ConnectionsError;
 
-    /// `1000`, or as [`Until`] is written.
+    /// `1000`, `up to 1000`, or as [`Until`] is written.
     fn from_str(text: &str) -> Result<Connections, ConnectionsError> {
-        if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
+        let (number, kind): (&str, fn(u32) -> Connections) = match text.strip_prefix("up to ") {
+            Some(most) => (most.trim_start(), Connections::UpTo),
+            None => (text, Connections::Fixed),
+        };
+        if number.is_empty() || !number.bytes().all(|byte| byte.is_ascii_digit()) {
             return text.parse().map(Connections::Until);
         }
-        text.parse()
-            .ok()
+        (number.parse().ok())
             .filter(|connections| (1..=Self::MOST).contains(connections))
-            .map(Connections::Fixed)
-            .ok_or_else(|| ConnectionsError::Range(text.to_owned()))
+            .map(kind)
+            .ok_or_else(|| ConnectionsError::Range(number.to_owned()))
     }
 }
 
@@ -170,7 +190,9 @@ impl FromStr for Precision {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConnectionsError {
     /// It is something else.
-    #[error("{0:?} is no number of connections: write one such as 1000, or \"until ±2%\"")]
+    #[error(
+        "{0:?} is no number of connections: write one such as 1000, \"up to 1000\" or \"until ±2%\""
+    )]
     NoNumber(String),
     /// It is too small or too large.
     #[error("can't be {0}: use 1 to {most}", most = Connections::MOST)]

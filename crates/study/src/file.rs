@@ -83,7 +83,7 @@ impl Study {
             traffic: None,
         };
         let file = File {
-            usual: sampling(&top, Experiment::new(Vec::new(), Vec::new(), 1000))?,
+            usual: sampling(&top, Experiment::new(Vec::new(), Vec::new(), USUAL))?,
             cpu: cpu(&top)?,
             arms: arms(&top, &folder.path)?,
             links: links(&top, &folder, drawn)?,
@@ -489,6 +489,9 @@ fn links(
     Ok(links)
 }
 
+/// The connections of a sample, where a study does not say how many.
+const USUAL: Connections = Connections::UpTo(1000);
+
 /// `usual`, with what a table says otherwise.
 fn sampling(table: &Table, usual: Experiment) -> Result<Experiment, StudyError> {
     let connections = table.read("connections", connections)?;
@@ -518,7 +521,7 @@ fn connections(field: &Field) -> Result<Connections, StudyError> {
         return until(field).map(Connections::Until);
     }
     if field.is_text() {
-        field.parse::<Until>().map(Connections::Until)
+        field.parse()
     } else {
         field.whole(1..=Connections::MOST).map(Connections::Fixed)
     }

@@ -146,7 +146,7 @@ fn a_disk_without_room_is_named() {
         (
             Some(3),
             format!(
-                "error: 0 GB are free for {}, and 8 GB are needed: free some, or name another \
+                "error: 0 GB are free for {}, which holds 0 GB, and 8 GB are needed: free some, or name another \
                  folder with CARGO_TARGET_DIR\n",
                 small.display()
             )

@@ -22,7 +22,7 @@ use super::{LabError, PreparedArm};
 use crate::results::{
     Action, Environment, Folder, FolderError, Loaded, Look, PAGES, Row, SampleKey, loads_path, look,
 };
-use crate::study::{BlockId, Cell, Connections, Experiment, Study};
+use crate::study::{BlockId, Cell, Experiment, Study};
 
 /// What carries a block's bytes.
 pub trait Engine: Sync {
@@ -557,16 +557,15 @@ impl Shard {
     pub const WHOLE: Shard = Shard { index: 1, of: 1 };
 
     /// Its blocks, in the order of the study. Arms are not parted: those of one block of a cell are
-    /// in one shard. Nor are cells that are measured until they are precise enough.
+    /// in one shard. Nor are cells that end as soon as they show enough.
     pub fn blocks(self, study: &Study, block_size: u32) -> Vec<BlockId> {
         let mut place = 0;
         let mut last = None;
         let mut mine = Vec::new();
         for id in study.blocks(block_size) {
-            let measure = study.measures.get(id.measure);
-            let group = match measure.map(|measure| measure.experiment.connections) {
-                Some(Connections::Until(_)) => (id.measure, id.cell, 0),
-                Some(Connections::Fixed(_)) | None => (id.measure, id.cell, id.block),
+            let group = match study.may_end_early(id) {
+                true => (id.measure, id.cell, 0),
+                false => (id.measure, id.cell, id.block),
             };
             if last.is_some_and(|last| last != group) {
                 place = (place + 1) % self.of;

@@ -166,8 +166,7 @@ fn moved(difference: &Difference<'_>) -> f64 {
 }
 
 fn has_luck(difference: &Difference<'_>) -> bool {
-    let cell = &difference.cell.cell;
-    cell.has_loss() || cell.has_jitter() || cell.population.is_some()
+    difference.cell.cell.has_luck()
 }
 
 /// Whether there is no computing in [`Side::network`].

@@ -49,7 +49,7 @@ fn look_at(precision: &str, rows: &[&[Row]]) -> Look {
 fn imprecision(look: Look) -> Imprecision {
     match look {
         Look::Imprecise(imprecision) => imprecision,
-        Look::Precise => panic!("it is precise"),
+        look => panic!("it is {look:?}"),
     }
 }
 

@@ -24,12 +24,15 @@ fn looks_double_from_the_least_to_the_most() {
     assert_eq!(looks(7, 7), [7]);
     assert_eq!(looks(1, 1), [1]);
     assert_eq!(Connections::Fixed(1000).looks(), [1000]);
+    assert_eq!(Connections::UpTo(1000).looks(), [1000]);
 }
 
 #[test]
 fn how_connections_are_written() {
     let read = |text: &str| text.parse::<Connections>().unwrap();
     assert_eq!(read("200"), Connections::Fixed(200));
+    assert_eq!(read("up to 200"), Connections::UpTo(200));
+    assert_eq!(read("up to 200").to_string(), "up to 200");
     for (text, percent, shown) in [
         ("until ±2%", 2.0, "until ±2%"),
         ("until 2%", 2.0, "until ±2%"),
@@ -50,9 +53,13 @@ fn how_connections_are_written() {
 
 #[test]
 fn what_is_no_number_of_connections_is_told_with_the_hint() {
-    let no_number = "is no number of connections: write one such as 1000, or \"until ±2%\"";
+    let no_number =
+        "is no number of connections: write one such as 1000, \"up to 1000\" or \"until ±2%\"";
     for (text, told) in [
         ("", format!("\"\" {no_number}")),
+        ("up to", format!("\"up to\" {no_number}")),
+        ("up to many", format!("\"up to many\" {no_number}")),
+        ("up to 0", "can't be 0: use 1 to 1000000".to_owned()),
         ("many", format!("\"many\" {no_number}")),
         ("-1", format!("\"-1\" {no_number}")),
         ("1.5", format!("\"1.5\" {no_number}")),

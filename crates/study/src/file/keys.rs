@@ -218,10 +218,13 @@ pub(super) const TOP: &[Key] = &[
 pub(super) const SAMPLING: &[Key] = &[
     may(
         "connections",
-        Words("a whole number up to 1000000, `\"until ±2%\"` or a table with `until`"),
-        "1000",
+        Words(
+            "a whole number up to 1000000, `\"up to 1000\"`, `\"until ±2%\"` or a table with `until`",
+        ),
+        "`up to 1000`",
         "\"until ±2%\"",
-        "connections of each sample; or as many as it takes until every interval is so narrow",
+        "connections of each sample; `up to` so many, but in cells without luck as many as it takes until they repeat each \
+         other; or as many as it takes until every interval is so narrow",
     ),
     may(
         "seed",

@@ -56,6 +56,11 @@ impl File {
         };
         let (from, _) = bytes("from", "from = \"2KB\"")?;
         let (to, to_field) = bytes("to", "to = \"100KB\"")?;
+        let usual = sampling(table, self.usual.clone())?;
+        let connections = match usual.connections {
+            Connections::UpTo(most) => Connections::Fixed(most),
+            other => other,
+        };
         let search = Search {
             id,
             metric: table.read("metric", Field::parse)?.unwrap_or(Metric::Ttfb),
@@ -69,7 +74,8 @@ impl File {
                 cells,
                 // An edge is a matter of bytes.
                 cpu: CpuTime::None,
-                ..sampling(table, self.usual.clone())?
+                connections,
+                ..usual
             },
         };
         if let Some(cpu) = table.get("cpu") {

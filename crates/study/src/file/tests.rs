@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::fs;
+use std::ops::Range;
 use std::time::Duration;
 
 use insta::assert_snapshot;
@@ -177,7 +178,11 @@ fn all_that_may_be_absent() {
         *experiment,
         Experiment {
             arms: experiment.arms.clone(),
-            ..Experiment::new(Vec::new(), experiment.cells.clone(), 1000)
+            ..Experiment::new(
+                Vec::new(),
+                experiment.cells.clone(),
+                Connections::UpTo(1000)
+            )
         }
     );
     let cell = |name: &str, rtt| Cell {
@@ -749,7 +754,7 @@ const ERRORS: &[(&str, &str, &str)] = &[
     (
         "1000",
         "\"many\"",
-        r#"2: "many" is no number of connections: write one such as 1000, or "until ±2%""#,
+        r#"2: "many" is no number of connections: write one such as 1000, "up to 1000" or "until ±2%""#,
     ),
     (
         "1000",
@@ -1573,7 +1578,8 @@ fn connections() -> impl Strategy<Value = Connections> {
         },
     );
     let fixed = (1..=Connections::MOST).prop_map(Connections::Fixed);
-    prop_oneof![fixed, until]
+    let up_to = (1..=Connections::MOST).prop_map(Connections::UpTo);
+    prop_oneof![fixed, up_to, until]
 }
 
 fn experiment(arms: Vec<Arm>) -> impl Strategy<Value = Experiment> {
@@ -1676,11 +1682,12 @@ proptest! {
 fn stages_are_whole_blocks() {
     let text = "connections = { until = \"±2%\", least = 200, most = 10_000 }";
     let experiment = measure(text);
-    assert_eq!(experiment.stages(100), [2, 4, 8, 16, 32, 64, 100]);
-    assert_eq!(experiment.stages(250), [1, 2, 4, 7, 13, 26, 40]);
-    assert_eq!(experiment.stages(1000), [1, 2, 4, 7, 10]);
-    assert_eq!(experiment.stages(20_000), [1]);
-    assert_eq!(measure("connections = 1000").stages(250), [4]);
+    let stages = |experiment: &Experiment, size| experiment.stages(&experiment.cells[0], size);
+    assert_eq!(stages(&experiment, 100), [2, 4, 8, 16, 32, 64, 100]);
+    assert_eq!(stages(&experiment, 250), [1, 2, 4, 7, 13, 26, 40]);
+    assert_eq!(stages(&experiment, 1000), [1, 2, 4, 7, 10]);
+    assert_eq!(stages(&experiment, 20_000), [1]);
+    assert_eq!(stages(&measure("connections = 1000"), 250), [4]);
 
     let study = study(&format!("{BASE}{text}"));
     let (cells, arms) = (2, 2);
@@ -1697,6 +1704,81 @@ fn stages_are_whole_blocks() {
     let certain: Vec<_> = study.blocks(100).filter(certain).collect();
     assert_eq!(certain.len() as u64, cells * arms * 2);
     assert!(certain.iter().all(|id| id.block < 2));
+}
+
+#[test]
+fn cells_without_luck_are_looked_at_after_40_and_400_connections() {
+    let experiment = up_to(1000, "loss = [\"0%\", \"1%\"]", "");
+    let [calm, lossy, ..] = &experiment.cells[..] else {
+        panic!("two links with two losses each");
+    };
+    // 0..40, 40..290, 290..400, 400..650, 650..900, 900..1000
+    assert_eq!(experiment.stages(calm, 250), [1, 3, 6]);
+    assert_eq!(experiment.stages(lossy, 250), [4]);
+    assert_eq!(experiment.stages(calm, 20), [2, 20, 50]);
+    assert!(experiment.may_end_early(calm) && !experiment.may_end_early(lossy));
+
+    let study = Study::single("study", experiment);
+    let ranges = |cell: usize| -> Vec<Range<u32>> {
+        let blocks = study
+            .blocks(250)
+            .filter(|id| (id.cell, id.arm) == (cell, 0));
+        blocks.map(|id| study.block(id, 250)).collect()
+    };
+    assert_eq!(
+        ranges(0),
+        [0..40, 40..290, 290..400, 400..650, 650..900, 900..1000]
+    );
+    assert_eq!(ranges(1), [0..250, 250..500, 500..750, 750..1000]);
+
+    let few = up_to(40, "", "");
+    assert_eq!(few.stages(&few.cells[0], 250), [1]);
+    assert!(!few.may_end_early(&few.cells[0]));
+    // What may differ by more than what is sent is not looked at.
+    for (link, load) in [
+        ("", "cpu = \"calibrated\""),
+        ("", "congestion = \"bbr\""),
+        ("", "traffic = \"web\""),
+        ("", "at_once = 10"),
+        ("jitter = \"1ms\"", ""),
+        ("rate = \"10mbit\"\nqdisc = \"codel\"", ""),
+    ] {
+        let experiment = up_to(1000, link, load);
+        let stages = experiment.stages(&experiment.cells[0], 250);
+        assert_eq!(stages, [4], "{link}{load}");
+    }
+}
+
+/// A measure of up to so many connections on links that have this, and a load.
+fn up_to(most: u32, link: &str, load: &str) -> Experiment {
+    let text = BASE.replace("rtt = \"10ms\"", &format!("rtt = \"10ms\"\n{link}"));
+    let mut study = study(&format!("{text}connections = \"up to {most}\"\n{load}"));
+    study.measures.remove(0).experiment
+}
+
+proptest! {
+    #[test]
+    fn blocks_have_each_connection_once(
+        most in 1_u32..3000,
+        size in 1_u32..700,
+        loss in prop_oneof!["0%", "1%"],
+    ) {
+        let experiment = up_to(most, &format!("loss = \"{loss}\""), "");
+        let study = Study::single("study", experiment);
+        let mut next = 0;
+        for id in study.blocks(size).filter(|id| (id.cell, id.arm) == (0, 0)) {
+            let range = study.block(id, size);
+            prop_assert_eq!(range.start, next);
+            prop_assert!(!range.is_empty() && range.len() <= size as usize);
+            next = range.end;
+        }
+        prop_assert_eq!(next, most);
+        let experiment = &study.measures[0].experiment;
+        let stages = experiment.stages(&experiment.cells[0], size);
+        let of_sample = study.blocks(size).filter(|id| (id.cell, id.arm) == (0, 0));
+        prop_assert_eq!(stages.last().copied(), Some(of_sample.count() as u32));
+        prop_assert!(stages.is_sorted());
+    }
 }
 
 #[test]

@@ -144,6 +144,7 @@ type Entry = (&'static str, String);
 fn connections(connections: &Connections) -> String {
     match connections {
         Connections::Fixed(connections) => connections.to_string(),
+        Connections::UpTo(_) => quoted(connections),
         Connections::Until(Until {
             precision,
             least,

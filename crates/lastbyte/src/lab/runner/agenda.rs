@@ -105,11 +105,11 @@ impl Agenda {
         };
         cell.busy -= 1;
         match look {
-            Look::Imprecise(_) => {
+            Look::Imprecise(_) | Look::Differing => {
                 cell.advance();
                 Vec::new()
             }
-            Look::Precise => self
+            Look::Precise | Look::Repeating => self
                 .cells
                 .remove(index)
                 .map_or_else(Vec::new, |cell| cell.later.into()),
@@ -135,7 +135,8 @@ impl OpenCell {
     fn new(study: &Study, block_size: u32, missing: &[BlockId]) -> Option<OpenCell> {
         let first = missing.first()?;
         let experiment = &study.measures.get(first.measure)?.experiment;
-        let mut ends = VecDeque::from(experiment.stages(block_size));
+        let cell = experiment.cells.get(first.cell)?;
+        let mut ends = VecDeque::from(experiment.stages(cell, block_size));
         let most = *ends.back()?;
         // A stage has begun when some block of it is finished, or more than that.
         let is_untouched = |end: u32| {

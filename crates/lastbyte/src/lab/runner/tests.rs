@@ -11,7 +11,7 @@ use crate::results::fixtures::{self, cell};
 use crate::results::{
     EngineReport, Manifest, Outcome, PartHeader, Percentile, Start, Validity, write_part,
 };
-use crate::study::{Measure, Until};
+use crate::study::{Connections, Measure, Until};
 
 const ARMS: [&str; 2] = ["x25519/ecdsa-p256", "secp256r1/ecdsa-p256"];
 const BLOCK: u32 = 10;
@@ -240,7 +240,7 @@ fn needed(study: &Study) -> BTreeSet<BlockId> {
     let experiment = &study.measures[0].experiment;
     let samples = fixtures::samples(experiment);
     let end = |cell: usize| {
-        let stages = experiment.stages(BLOCK);
+        let stages = experiment.stages(&experiment.cells[0], BLOCK);
         let enough = stages.iter().find(|end| {
             let rows: Vec<_> = (samples.iter())
                 .filter(|sample| sample.cell == cell)
