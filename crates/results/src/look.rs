@@ -109,9 +109,10 @@ pub(super) fn judge<'a>(
     let until = match &experiment.connections {
         Connections::Until(until) => until,
         Connections::UpTo(_) if !experiment.has_luck(cell) => {
-            return match repeat_each_other(rows, percentiles) {
-                true => Look::Repeating,
-                false => Look::Differing,
+            return if repeat_each_other(rows, percentiles) {
+                Look::Repeating
+            } else {
+                Look::Differing
             };
         }
         Connections::UpTo(_) | Connections::Fixed(_) => return Look::Precise,

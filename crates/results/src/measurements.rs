@@ -60,6 +60,8 @@ pub struct Measurements(BTreeMap<SampleKey, SampleTimes>);
 pub struct SampleTimes {
     /// By user, or else by index of the connection, in the order of [`Metric::ALL`].
     rows: Vec<(u32, [Option<Duration>; Metric::ALL.len()])>,
+    /// Likewise, those that were not measured as they would repeat these in turn.
+    repeated: Vec<u32>,
     /// Whether the sample may be trusted.
     pub validity: Validity,
     /// Bytes of the Certificate and CertificateVerify messages of the median connection that completed.
@@ -81,17 +83,21 @@ pub struct Group {
 const STRIDE: u32 = 1 << 20;
 
 impl Measurements {
-    /// Adds a sample; `user` is whose a connection is, by its index.
+    /// Adds a sample of a cell; `user` is whose a connection is, by its index.
     pub fn add(
         &mut self,
         key: SampleKey,
         sample: &Sample,
         validity: Validity,
         user: impl Fn(u32) -> u32,
+        experiment: &Experiment,
     ) {
         let times = |row| Metric::ALL.map(|metric| metric.of(row));
         let rows = (sample.rows.iter()).map(|row| (user(row.index), times(row)));
-        let rows = rows.collect();
+        let rows: Vec<_> = rows.collect();
+        let measured = u32::try_from(rows.len()).unwrap_or(u32::MAX);
+        let shown = (experiment.cells.get(key.cell))
+            .map_or(measured, |cell| experiment.shown_by(cell, measured));
         let median = |of: &dyn Fn(&Exchange) -> u32| {
             let completed = (sample.rows.iter()).filter(|row| row.outcome == Outcome::Completed);
             let mut bytes: Vec<u32> = completed.map(|row| of(&row.exchange)).collect();
@@ -103,6 +109,7 @@ impl Measurements {
         };
         let times = SampleTimes {
             rows,
+            repeated: (measured..shown).map(&user).collect(),
             validity,
             authentication: messages(&[Message::Certificate, Message::CertificateVerify]),
             messages: MessageSize::all()
@@ -235,10 +242,14 @@ impl Measurements {
 }
 
 impl SampleTimes {
-    /// The times of one metric, with the connections' indices.
+    /// The times of one metric, with the connections' indices. Those that were not measured, as they would repeat others, have the
+    /// times of these.
     pub fn times(&self, metric: Metric) -> impl Iterator<Item = (u32, Option<Duration>)> {
         let place = Metric::ALL.iter().position(|known| *known == metric);
-        self.rows.iter().map(move |(index, times)| {
+        let repeats = self.rows.iter().cycle().map(|(_, times)| times);
+        let repeated = self.repeated.iter().zip(repeats);
+        let measured = self.rows.iter().map(|(index, times)| (index, times));
+        measured.chain(repeated).map(move |(index, times)| {
             let time = place.and_then(|place| times.get(place)).copied();
             (*index, time.flatten())
         })

@@ -125,6 +125,16 @@ impl Experiment {
         matches!(self.connections, Connections::Until(_)) || self.repeats(cell).next().is_some()
     }
 
+    /// How many connections those of a cell show that ended with so many: where they repeat each other, as many as there were
+    /// to be. By so many it weighs, where it is put together with others.
+    pub fn shown_by(&self, cell: &Cell, connections: u32) -> u32 {
+        if self.repeats(cell).any(|end| end == connections) {
+            self.connections.most()
+        } else {
+            connections
+        }
+    }
+
     /// Whether connections of a cell can differ by what nobody can name: luck, what they draw, other people's programs, costs
     /// that are drawn, and BBR, which begins at a phase that the kernel draws.
     pub fn has_luck(&self, cell: &Cell) -> bool {

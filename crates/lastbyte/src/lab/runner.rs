@@ -563,9 +563,10 @@ impl Shard {
         let mut last = None;
         let mut mine = Vec::new();
         for id in study.blocks(block_size) {
-            let group = match study.may_end_early(id) {
-                true => (id.measure, id.cell, 0),
-                false => (id.measure, id.cell, id.block),
+            let group = if study.may_end_early(id) {
+                (id.measure, id.cell, 0)
+            } else {
+                (id.measure, id.cell, id.block)
             };
             if last.is_some_and(|last| last != group) {
                 place = (place + 1) % self.of;

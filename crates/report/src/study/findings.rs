@@ -89,7 +89,7 @@ impl Seen<'_> {
             cell.map_or(index, |cell| cell.user(index))
         };
         let sample = sample.waited(experiment);
-        (self.times).add(key, &sample, sample.validity(experiment), user);
+        (self.times).add(key, &sample, sample.validity(experiment), user, experiment);
         if let Some(times) = arithmetic(engine, experiment, &sample) {
             self.arithmetic.insert(key, times);
         }

@@ -8,6 +8,7 @@ use lastbyte_study::Connections;
 use super::*;
 use crate::fixtures::{self, CLASSICAL, HYBRID, cell};
 use crate::look::{Look, look};
+use crate::{Measurements, Metric, SampleKey, Validity};
 
 /// So many connections that take the same time.
 fn same(connections: u32) -> Vec<Row> {
@@ -136,4 +137,29 @@ fn cells_with_luck_are_not_looked_at() {
     assert_eq!(look_at("1%", up_to, &[&rows, &other]), Look::Precise);
     let fixed = Connections::Fixed(200);
     assert_eq!(look_at("0%", fixed, &[&rows, &other]), Look::Precise);
+}
+
+#[test]
+fn cells_that_ended_early_weigh_as_much_as_the_others_they_are_put_together_with() {
+    let cells = vec![cell("0%", "0B"), cell("1%", "0B")];
+    let experiment = fixtures::experiment(&[CLASSICAL], cells, Connections::UpTo(200));
+    let mut samples = fixtures::samples(&experiment);
+    samples[0].rows.truncate(40);
+    let mut measurements = Measurements::default();
+    for (cell, sample) in samples.iter().enumerate() {
+        let key = SampleKey {
+            measure: 0,
+            cell,
+            arm: 0,
+        };
+        measurements.add(key, sample, Validity::Valid, |index| index, &experiment);
+    }
+    let early = measurements.sample(0, 0, 0).unwrap();
+    assert_eq!(early.connections(), 40);
+    let times: Vec<_> = early.times(Metric::Handshake).collect();
+    assert_eq!(times.len(), 200);
+    assert!((0..).zip(&times).all(|(index, (own, _))| index == *own));
+    assert_eq!((times[40].1, times[199].1), (times[0].1, times[39].1));
+    let whole = measurements.sample(0, 1, 0).unwrap();
+    assert_eq!(whole.times(Metric::Handshake).count(), 200);
 }

@@ -1718,7 +1718,7 @@ fn cells_without_luck_are_looked_at_after_40_and_400_connections() {
     assert_eq!(experiment.stages(calm, 20), [2, 20, 50]);
     assert!(experiment.may_end_early(calm) && !experiment.may_end_early(lossy));
 
-    let study = Study::single("study", experiment);
+    let study = Study::single("study", experiment.clone());
     let ranges = |cell: usize| -> Vec<Range<u32>> {
         let blocks = study
             .blocks(250)
@@ -1730,6 +1730,12 @@ fn cells_without_luck_are_looked_at_after_40_and_400_connections() {
         [0..40, 40..290, 290..400, 400..650, 650..900, 900..1000]
     );
     assert_eq!(ranges(1), [0..250, 250..500, 500..750, 750..1000]);
+
+    // Where it ended after a look, it shows all.
+    let shown = |cell, connections| experiment.shown_by(cell, connections);
+    assert_eq!([40, 400].map(|n| shown(calm, n)), [1000; 2]);
+    assert_eq!([39, 290, 1000].map(|n| shown(calm, n)), [39, 290, 1000]);
+    assert_eq!(shown(lossy, 40), 40);
 
     let few = up_to(40, "", "");
     assert_eq!(few.stages(&few.cells[0], 250), [1]);
