@@ -357,7 +357,8 @@ need_packages() {
             promtool) missing+=(prometheus) ;;
             qemu-system-x86_64) missing+=(qemu-system-x86) ;;
             sbatch) missing+=(slurm-client) ;;
-            setpriv | taskset | unshare) missing+=(util-linux) ;;
+            nsenter | setpriv | taskset | unshare) missing+=(util-linux) ;;
+            sysctl) missing+=(procps) ;;
             xz) missing+=(xz-utils) ;;
             *) missing+=("$package") ;;
         esac
