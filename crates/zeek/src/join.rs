@@ -4,11 +4,13 @@
 //! came first. Until then a further row of it is known: as what completes it, or as one that
 //! repeats.
 
+use std::hint::black_box;
+use std::iter;
 use std::num::NonZeroI64;
 
 use crate::amount::{Amount, Large, Small};
 use crate::cdn::Class;
-use crate::row::{Conn, Ours, State, Transport, Uid};
+use crate::row::{Conn, Kind, Ours, State, Transport, Uid};
 use crate::servers::Server;
 use crate::version::Version;
 
@@ -115,6 +117,17 @@ pub(crate) enum Part {
     Ours(OursPart),
 }
 
+impl Part {
+    /// The log that it is of.
+    pub(crate) fn kind(&self) -> Kind {
+        match self {
+            Part::Ssl(_) => Kind::Ssl,
+            Part::Conn(_) => Kind::Conn,
+            Part::Ours(_) => Kind::Ours,
+        }
+    }
+}
+
 /// What became of a part.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Joined {
@@ -139,11 +152,28 @@ pub(crate) enum Waits {
 pub(crate) struct Table {
     most: usize,
     /// A ring, once it is full.
-    connections: Vec<Connection>,
+    connections: Vec<Begun>,
+    /// What is known of them besides, as far as there is any: where nobody has given another log,
+    /// there is none, and memory that is not touched costs nothing.
+    others: Vec<Others>,
     oldest: usize,
     /// Slots, at least twice as many as connections. Each is where its tag has it, or after that
     /// with none free between. As bare zeros, those that are not used take no memory.
     index: Vec<u64>,
+}
+
+/// What most connections begin with.
+#[derive(Clone, Copy)]
+struct Begun {
+    uid: Uid,
+    ssl: Option<SslPart>,
+}
+
+/// What comes of another log.
+#[derive(Clone, Copy, Default)]
+struct Others {
+    conn: Option<ConnPart>,
+    ours: Option<OursPart>,
 }
 
 /// Where a connection is, without looking there: that would wait for memory.
@@ -161,52 +191,86 @@ impl Table {
         Table {
             most: most.max(1) as usize,
             connections: Vec::new(),
+            others: Vec::new(),
             oldest: 0,
             index: vec![0; (most.max(1) as usize * 2).next_power_of_two()],
         }
     }
 
+    /// Has what [`Table::join`] will look at be at hand. To wait for memory is most of a join, and
+    /// what is looked at here for many is waited for at once.
+    pub(crate) fn look_ahead(&self, uids: impl Iterator<Item = Uid> + Clone) {
+        let slots = uids.clone().map(|uid| (uid, self.slot(uid.tag() as usize)));
+        // Nothing is made of it, which the compiler is not to know.
+        black_box(slots.clone().filter(|(_, slot)| slot.is_some()).count());
+        let found = slots.filter_map(|(uid, slot)| {
+            let slot = slot.filter(|slot| slot.tag == uid.tag())?;
+            let place = slot.place as usize - 1;
+            let has_conn = (self.others.get(place)).is_some_and(|others| others.conn.is_some());
+            Some(self.connections.get(place)?.uid.0 ^ u64::from(has_conn))
+        });
+        black_box(found.fold(0, |all, one| all ^ one));
+    }
+
     pub(crate) fn join(&mut self, uid: Uid, part: Part, waits: Waits) -> Joined {
         if let Some(place) = self.find(uid) {
-            return match self.connections.get_mut(place) {
-                Some(connection) => connection.add(part),
-                None => Joined::Alone,
-            };
+            return (self.add(place, part)).map_or(Joined::Repeats, |()| Joined::Kept);
         }
         if waits == Waits::No {
             return Joined::Alone;
         }
-        let mut connection = Connection {
-            uid,
-            ssl: None,
-            conn: None,
-            ours: None,
-        };
-        connection.add(part);
+        let begun = Begun { uid, ssl: None };
         if self.connections.len() < self.most {
-            self.connections.push(connection);
-            self.enter(uid, self.connections.len() - 1);
+            let place = self.connections.len();
+            self.connections.push(begun);
+            self.add(place, part);
+            self.enter(uid, place);
             return Joined::Kept;
         }
         let place = self.oldest;
         self.oldest = (place + 1) % self.most;
-        let Some(before) = self.connections.get(place).copied() else {
+        let Some(before) = self.connections.get_mut(place) else {
             return Joined::Alone;
         };
+        let before = std::mem::replace(before, begun);
+        let others = self.others.get_mut(place).map(std::mem::take);
         self.leave(before.uid, place);
-        if let Some(stored) = self.connections.get_mut(place) {
-            *stored = connection;
-        }
+        self.add(place, part);
         self.enter(uid, place);
-        Joined::InPlaceOf(before)
+        Joined::InPlaceOf(before.with(others))
+    }
+
+    /// Adds what is new of a connection.
+    fn add(&mut self, place: usize, part: Part) -> Option<()> {
+        if let Part::Ssl(part) = part {
+            return put(&mut self.connections.get_mut(place)?.ssl, part);
+        }
+        if self.others.len() <= place {
+            self.others.resize(place + 1, Others::default());
+        }
+        let others = self.others.get_mut(place)?;
+        match part {
+            Part::Ssl(_) => None,
+            Part::Conn(part) => put_longest(&mut others.conn, part),
+            Part::Ours(part) => put(&mut others.ours, part),
+        }
     }
 
     /// All that are left, in the order in which they came.
-    pub(crate) fn drain(&mut self) -> impl Iterator<Item = Connection> {
+    pub(crate) fn drain(&mut self) -> impl Iterator<Item = Connection> + use<> {
         self.index.fill(0);
-        let mut connections = std::mem::take(&mut self.connections);
-        connections.rotate_left(std::mem::take(&mut self.oldest));
-        connections.into_iter()
+        let oldest = std::mem::take(&mut self.oldest);
+        let mut begun = std::mem::take(&mut self.connections);
+        let mut others = std::mem::take(&mut self.others);
+        // A ring that has come around is full.
+        if oldest > 0 {
+            others.resize(begun.len(), Others::default());
+            others.rotate_left(oldest);
+        }
+        begun.rotate_left(oldest);
+        let others = others.into_iter().map(Some).chain(iter::repeat(None));
+        let both = begun.into_iter().zip(others);
+        both.map(|(begun, others)| begun.with(others))
     }
 
     fn mask(&self) -> usize {
@@ -283,14 +347,15 @@ impl Uid {
     }
 }
 
-impl Connection {
-    fn add(&mut self, part: Part) -> Joined {
-        let is_new = match part {
-            Part::Ssl(part) => put(&mut self.ssl, part),
-            Part::Conn(part) => put_longest(&mut self.conn, part),
-            Part::Ours(part) => put(&mut self.ours, part),
-        };
-        is_new.map_or(Joined::Repeats, |()| Joined::Kept)
+impl Begun {
+    fn with(self, others: Option<Others>) -> Connection {
+        let Others { conn, ours } = others.unwrap_or_default();
+        Connection {
+            uid: self.uid,
+            ssl: self.ssl,
+            conn,
+            ours,
+        }
     }
 }
 
@@ -363,7 +428,8 @@ mod tests {
 
     #[test]
     fn a_connection_is_small() {
-        assert!(size_of::<Connection>() <= 80, "{}", size_of::<Connection>());
+        let sizes = [size_of::<Begun>(), size_of::<Others>()];
+        assert!(sizes[0] <= 32 && sizes[1] <= 48, "{sizes:?}");
     }
 
     #[test]

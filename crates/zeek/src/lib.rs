@@ -25,6 +25,7 @@ mod join;
 mod json;
 mod lines;
 mod log;
+mod places;
 mod profile;
 mod reason;
 mod report;

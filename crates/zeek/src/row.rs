@@ -217,11 +217,20 @@ pub(crate) fn digest(text: &[u8]) -> u64 {
     for eight in eights {
         state = mix(state ^ u64::from_le_bytes(*eight));
     }
-    let mut last = [0; 8];
-    for (to, from) in last.iter_mut().zip(rest) {
-        *to = *from;
-    }
-    mix(mix(state ^ u64::from_le_bytes(last)) ^ 0xd6e8_feb8_6659_fd93)
+    mix(mix(state ^ little(rest)) ^ 0xd6e8_feb8_6659_fd93)
+}
+
+/// Fewer than eight bytes as a number, the first the lowest.
+fn little(rest: &[u8]) -> u64 {
+    let (fours, rest) = rest.as_chunks::<4>();
+    let (twos, ones) = rest.as_chunks::<2>();
+    let high = ones.iter().fold(0, |_, one| u64::from(*one));
+    let middle = twos.iter().fold(high, |high, two| {
+        high << 16 | u64::from(u16::from_le_bytes(*two))
+    });
+    fours.iter().fold(middle, |middle, four| {
+        middle << 32 | u64::from(u32::from_le_bytes(*four))
+    })
 }
 
 /// The two halves of a product, folded.
@@ -246,6 +255,16 @@ mod tests {
             (Some(b"-ssl"), true),
         ] {
             assert_eq!(names_tls(services), expected, "{services:?}");
+        }
+    }
+
+    #[test]
+    fn fewer_than_eight_bytes_as_a_number() {
+        let text = [1, 2, 3, 4, 5, 6, 7];
+        for count in 0..8 {
+            let mut eight = [0; 8];
+            eight[..count].copy_from_slice(&text[..count]);
+            assert_eq!(little(&text[..count]), u64::from_le_bytes(eight));
         }
     }
 

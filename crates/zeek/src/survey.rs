@@ -13,7 +13,7 @@ use crate::input::Source;
 use crate::join::{ConnPart, History, Joined, OursPart, Part, SslPart, Table, Waits};
 use crate::log::{Event, Left, Log};
 use crate::reason::Reason;
-use crate::row::{Conn, Kind, Ours, Row, Ssl, Written};
+use crate::row::{Conn, Kind, Ours, Row, Ssl, Uid, Written};
 use crate::servers::{Names, Servers};
 use crate::tally::{End, Tally};
 use crate::time::Micros;
@@ -101,9 +101,23 @@ pub fn survey(
 
 struct Reading<'p> {
     table: Table,
+    /// Rows that are joined together, and how many that are.
+    coming: Vec<Coming>,
+    together: usize,
     parquet: Option<&'p mut ParquetFolder>,
     failed: Option<io::Error>,
     survey: Survey,
+}
+
+/// How many rows are joined together: as many as a processor waits for at once, and some more.
+const TOGETHER: usize = 64;
+
+/// A row that is to be joined.
+struct Coming {
+    uid: Uid,
+    part: Part,
+    waits: Waits,
+    is_draft: bool,
 }
 
 /// A file that is to be read further.
@@ -124,6 +138,8 @@ impl<'p> Reading<'p> {
     fn new(options: Options, parquet: Option<&'p mut ParquetFolder>) -> Self {
         Reading {
             table: Table::new(options.join_rows),
+            coming: Vec::new(),
+            together: TOGETHER,
             parquet,
             failed: None,
             survey: Survey {
@@ -245,15 +261,19 @@ impl<'p> Reading<'p> {
     }
 
     fn row(&mut self, row: Row<'_>) {
-        match row {
+        let coming = match row {
             Row::Ssl(row) => self.ssl(&row),
             Row::Conn(row) => self.conn(&row),
             Row::Ours(row) => self.ours(&row),
-            Row::Interim | Row::Other => {}
+            Row::Interim | Row::Other => return,
+        };
+        self.coming.push(coming);
+        if self.coming.len() >= self.together {
+            self.join();
         }
     }
 
-    fn ssl(&mut self, row: &Ssl<'_>) {
+    fn ssl(&mut self, row: &Ssl<'_>) -> Coming {
         let survey = &mut self.survey;
         survey.ssl.rows += 1;
         survey.without_time += u64::from(row.time.is_none());
@@ -271,27 +291,47 @@ impl<'p> Reading<'p> {
             established: row.established,
             history: History::parse(row.history),
         };
-        let joined = self.table.join(row.uid, Part::Ssl(part), Waits::Yes);
-        if !matches!(joined, Joined::Repeats) {
-            self.survey.drafts += u64::from(row.is_draft);
+        Coming {
+            uid: row.uid,
+            part: Part::Ssl(part),
+            waits: Waits::Yes,
+            is_draft: row.is_draft,
         }
-        self.joined(Kind::Ssl, joined);
     }
 
-    fn conn(&mut self, row: &Conn) {
+    fn conn(&mut self, row: &Conn) -> Coming {
         self.survey.conn.rows += 1;
-        // Of what is no TLS, there is nothing to wait for.
-        let waits = if row.has_tls { Waits::Yes } else { Waits::No };
-        let part = Part::Conn(ConnPart::new(row));
-        let joined = self.table.join(row.uid, part, waits);
-        self.joined(Kind::Conn, joined);
+        Coming {
+            uid: row.uid,
+            part: Part::Conn(ConnPart::new(row)),
+            // Of what is no TLS, there is nothing to wait for.
+            waits: if row.has_tls { Waits::Yes } else { Waits::No },
+            is_draft: false,
+        }
     }
 
-    fn ours(&mut self, row: &Ours) {
+    fn ours(&mut self, row: &Ours) -> Coming {
         self.survey.ours.rows += 1;
-        let part = Part::Ours(OursPart::new(row));
-        let joined = self.table.join(row.uid, part, Waits::Yes);
-        self.joined(Kind::Ours, joined);
+        Coming {
+            uid: row.uid,
+            part: Part::Ours(OursPart::new(row)),
+            waits: Waits::Yes,
+            is_draft: false,
+        }
+    }
+
+    /// Joins the rows that have come, in their order.
+    fn join(&mut self) {
+        let mut coming = std::mem::take(&mut self.coming);
+        self.table.look_ahead(coming.iter().map(|row| row.uid));
+        for row in coming.drain(..) {
+            let joined = self.table.join(row.uid, row.part, row.waits);
+            if row.is_draft && !matches!(joined, Joined::Repeats) {
+                self.survey.drafts += 1;
+            }
+            self.joined(row.part.kind(), joined);
+        }
+        self.coming = coming;
     }
 
     fn joined(&mut self, kind: Kind, joined: Joined) {
@@ -303,9 +343,9 @@ impl<'p> Reading<'p> {
     }
 
     fn end(&mut self) {
-        let left: Vec<_> = self.table.drain().collect();
-        for connection in &left {
-            self.count(connection, End::AllRead);
+        self.join();
+        for connection in self.table.drain() {
+            self.count(&connection, End::AllRead);
         }
     }
 
@@ -404,7 +444,13 @@ fn begin(source: &Source) -> io::Result<(Option<Micros>, Option<Log>)> {
 
 /// As [`survey`], of one file that is in memory.
 pub fn survey_bytes(bytes: &[u8], options: Options) -> Survey {
+    survey_joining(bytes, options, TOGETHER)
+}
+
+/// The same, of which so many rows are joined together.
+pub(crate) fn survey_joining(bytes: &[u8], options: Options, together: usize) -> Survey {
     let mut reading = Reading::new(options, None);
+    reading.together = together;
     let input = crate::input::decompress(io::Cursor::new(bytes.to_vec()));
     let mut file = File {
         name: "memory".to_owned(),

@@ -365,6 +365,28 @@ proptest! {
     }
 }
 
+proptest! {
+    /// However many rows are joined together: those of one connection are in one batch, or in
+    /// several, repeat each other, and have to go for others.
+    #[test]
+    fn joined_together_as_one_by_one(rows in prop::collection::vec((0u64..12, 0usize..4), 0..200), join_rows in 1u32..12, together in 2usize..100) {
+        let text: String = (1..).zip(&rows).map(|(second, (uid, kind))| {
+            let uid = format!("C{uid}");
+            match kind {
+                0 => log(CONN, &[conn(second, &uid, 1000 + second)]),
+                1 => log(SSL, &[ssl(second, &uid, "TLSv13-draft28", "T", "T")]),
+                2 => log(SSL, &[ssl(second, &uid, "TLSv12", "F", "T")]),
+                _ => log(SSL, &[ssl(second, &uid, "TLSv13", "T", "F")]),
+            }
+        }).collect();
+        let [one, many] = [1, together].map(|together| {
+            let options = Options { join_rows, ..options() };
+            json(&survey::survey_joining(text.as_bytes(), options, together), 10)
+        });
+        prop_assert_eq!(one, many);
+    }
+}
+
 #[test]
 fn compressed_rotated_and_concatenated() {
     let one = log(SSL, &[ssl(0, "C1", "TLSv13", "T", "T")]);

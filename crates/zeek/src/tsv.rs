@@ -2,8 +2,7 @@
 
 use std::borrow::Cow;
 
-use memchr::memchr_iter;
-
+use crate::places::Places;
 use crate::reason::Reason;
 use crate::row::{Conn, Kind, Ours, Row, Ssl, State, Transport, Uid, Written, names_tls};
 use crate::time;
@@ -192,18 +191,18 @@ impl Header {
     }
 
     fn split<'a>(&self, line: &'a [u8]) -> Result<Fields<'a>, Reason> {
-        let mut fields = Fields::default();
+        let mut fields = Fields::of(line);
         let mut columns = self.columns.iter();
         let mut begin = 0;
-        for end in memchr_iter(self.separator, line) {
+        for end in Places::of(self.separator, line) {
             let Some(column) = columns.next() else {
                 return Err(Reason::Columns);
             };
-            fields.put(*column, line.get(begin..end).unwrap_or_default());
+            fields.put(*column, begin, end);
             begin = end + 1;
         }
         let last = columns.next().ok_or(Reason::Columns)?;
-        fields.put(*last, line.get(begin..).unwrap_or_default());
+        fields.put(*last, begin, line.len());
         match columns.next() {
             Some(_) => Err(Reason::Columns),
             None => Ok(fields),
@@ -214,8 +213,8 @@ impl Header {
     fn value<'a>(&self, fields: &Fields<'a>, field: Field) -> Option<&'a [u8]> {
         let value = fields.get(field)?;
         match value {
-            value if value == self.unset => None,
-            value if value == self.empty => Some(b""),
+            value if is(value, &self.unset) => None,
+            value if is(value, &self.empty) => Some(b""),
             value => Some(value),
         }
     }
@@ -295,19 +294,41 @@ impl Header {
     }
 }
 
-/// The fields of a row that are wanted.
-#[derive(Default)]
-struct Fields<'a>([Option<&'a [u8]>; FIELDS.len() + 1]);
+/// The fields of a row that are wanted, as where they begin and end. Lines are far shorter than 4 GB
+/// ([`crate::lines`]).
+struct Fields<'a> {
+    line: &'a [u8],
+    places: [(u32, u32); FIELDS.len() + 1],
+}
 
 impl<'a> Fields<'a> {
-    fn put(&mut self, column: u8, value: &'a [u8]) {
-        if let Some(field) = self.0.get_mut(usize::from(column)) {
-            *field = Some(value);
+    /// What no field has, as none ends before it begins.
+    const ABSENT: (u32, u32) = (u32::MAX, 0);
+
+    fn of(line: &'a [u8]) -> Self {
+        Fields {
+            line,
+            places: [Self::ABSENT; FIELDS.len() + 1],
+        }
+    }
+
+    fn put(&mut self, column: u8, begin: usize, end: usize) {
+        if let Some(place) = self.places.get_mut(usize::from(column)) {
+            *place = (begin as u32, end as u32);
         }
     }
 
     fn get(&self, field: Field) -> Option<&'a [u8]> {
-        self.0.get(field as usize).copied().flatten()
+        let (begin, end) = *self.places.get(field as usize)?;
+        self.line.get(begin as usize..end as usize)
+    }
+}
+
+/// Whether a field is this word, which has one letter most of the time: no call is worth that.
+fn is(value: &[u8], word: &[u8]) -> bool {
+    match (value, word) {
+        ([one], [other]) => one == other,
+        _ => value == word,
     }
 }
 
