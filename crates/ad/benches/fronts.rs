@@ -3,7 +3,9 @@
 //!
 //!     cargo bench -p lastbyte-ad --bench fronts -- rates|memory|silent|large|hellos|slow PROGRAM...
 //!
-//! A program is `nginx`, `caddy` or the path of a `lastbyte`. Their turns alternate, and are short
+//! A program is `nginx`, `nginx-anew`, `nginx-stream`, `caddy` or the path of a `lastbyte`. nginx keeps its connections to
+//! the backend for whoever comes next; as `-anew` it makes one for each request, and as `-stream` one for each client,
+//! of which it reads nothing, as a `lastbyte` does (it takes libnginx-mod-stream). Their turns alternate, and are short
 //! for `rates`, whose ratios are those of neighbouring turns, with what holds their median 97 times
 //! of 100: what else a machine does is done to both. CPU time is that of the program's processes
 //! alone.
@@ -70,12 +72,7 @@ fn main() {
 fn rates(programs: &[String], backend: SocketAddr) {
     for chain in ["ecdsa-p256", "ml-dsa-65"] {
         let files = Files::new(&[chain]);
-        let groups = if programs.iter().any(|program| is_other(program)) {
-            "X25519"
-        } else {
-            "X25519MLKEM768"
-        };
-        let context = files.client(0, groups);
+        let context = files.client(0, groups(programs));
         let running: Vec<_> = programs
             .iter()
             .filter_map(|program| Front::start(program, &files, backend))
@@ -89,7 +86,8 @@ fn rates(programs: &[String], backend: SocketAddr) {
                 }
             }
             println!(
-                "\n{chain}, {groups}, {kind:?}, {RATE_TURNS} turns of {RATE_TURN:?}, {CLIENTS} clients"
+                "\n{chain}, {}, {kind:?}, {RATE_TURNS} turns of {RATE_TURN:?}, {CLIENTS} clients",
+                groups(programs)
             );
             println!(
                 "{:<30} {:>8} {:>20} {:>12} {:>20} {:>9} {:>9}",
@@ -111,6 +109,15 @@ fn rates(programs: &[String], backend: SocketAddr) {
                 );
             }
         }
+    }
+}
+
+/// What all of them have.
+fn groups(programs: &[String]) -> &'static str {
+    if programs.iter().any(|program| is_other(program)) {
+        "X25519"
+    } else {
+        "X25519MLKEM768"
     }
 }
 
@@ -303,7 +310,7 @@ impl Attack {
 fn memory(programs: &[String], backend: SocketAddr) {
     const CONNECTIONS: usize = 1000;
     let files = Files::new(&["ecdsa-p256"]);
-    let context = files.client(0, "X25519MLKEM768");
+    let context = files.client(0, groups(programs));
     for program in programs {
         let Some(front) = Front::start(program, &files, backend) else {
             continue;
@@ -441,14 +448,16 @@ struct Front {
 }
 
 fn is_other(program: &str) -> bool {
-    matches!(program, "nginx" | "caddy")
+    program == "caddy" || program.starts_with("nginx")
 }
 
 impl Front {
     /// None of a program that ends with these chains.
     fn start(program: &str, files: &Files, backend: SocketAddr) -> Option<Front> {
         let mut command = match program {
-            "nginx" => nginx(files, backend),
+            "nginx" => nginx(files, backend, Upstream::Kept),
+            "nginx-anew" => nginx(files, backend, Upstream::Anew),
+            "nginx-stream" => nginx(files, backend, Upstream::Stream),
             "caddy" => caddy(files, backend),
             lastbyte => {
                 let mut command = Command::new(lastbyte);
@@ -471,7 +480,10 @@ impl Front {
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stderr.take().unwrap());
         let address = match program {
-            "nginx" => NGINX.parse().unwrap(),
+            "nginx" | "nginx-anew" | "nginx-stream" => {
+                let upstream = Upstream::of(program);
+                upstream.listens().parse().unwrap()
+            }
             "caddy" => CADDY.parse().unwrap(),
             _ => {
                 let serving = "serving on ";
@@ -504,8 +516,9 @@ impl Front {
         let head = request(&mut stream).to_ascii_lowercase();
         // None of a proxy that passes on what it gets.
         let server = head.lines().find_map(|line| line.strip_prefix("server: "));
-        if is_other(&self.name) {
-            assert!(server.is_some_and(|server| server.starts_with(&self.name)));
+        if is_other(&self.name) && self.name != "nginx-stream" {
+            let name = self.name.trim_end_matches("-anew");
+            assert!(server.is_some_and(|server| server.starts_with(name)));
         } else {
             assert_eq!(server, None);
         }
@@ -564,26 +577,71 @@ impl Drop for Front {
 }
 
 /// Where programs listen that can't say which port they have.
-const NGINX: &str = "127.0.0.1:28443";
+const NGINX: [&str; 3] = ["127.0.0.1:28443", "127.0.0.1:28445", "127.0.0.1:28446"];
 const CADDY: &str = "127.0.0.1:28444";
 
-fn nginx(files: &Files, backend: SocketAddr) -> Command {
+/// What nginx does with connections to the backend.
+#[derive(Clone, Copy)]
+enum Upstream {
+    /// They are kept.
+    Kept,
+    /// Each request has one.
+    Anew,
+    /// Each client has one, and what it sends is not read.
+    Stream,
+}
+
+impl Upstream {
+    fn of(program: &str) -> Upstream {
+        match program {
+            "nginx-anew" => Upstream::Anew,
+            "nginx-stream" => Upstream::Stream,
+            _ => Upstream::Kept,
+        }
+    }
+
+    fn listens(self) -> &'static str {
+        NGINX[self as usize]
+    }
+}
+
+fn nginx(files: &Files, backend: SocketAddr, upstream: Upstream) -> Command {
     let own = files.folder.path().display();
+    let name = upstream.listens().replace([':', '.'], "-");
     let temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"];
     let temporary: String = temporary
         .iter()
         .map(|path| format!("{path}_temp_path {own}/{path};\n"))
         .collect();
-    let text = format!(
-        "user root;\ndaemon off;\nworker_processes auto;\nworker_rlimit_nofile 20000;\npid {own}/nginx.pid;\n\
-         error_log stderr crit;\nevents {{ worker_connections 10000; }}\nhttp {{\naccess_log off;\n{temporary}\
-         keepalive_requests 10000000;\nupstream backend {{ server {backend}; keepalive 100; keepalive_requests 10000000; }}\n\
-         server {{\nlisten {NGINX} ssl;\nssl_certificate {};\nssl_certificate_key {};\nssl_protocols TLSv1.3;\n\
-         location / {{ proxy_pass http://backend; proxy_http_version 1.1; proxy_set_header Connection \"\"; }}\n}}\n}}\n",
+    let listens = format!(
+        "listen {} ssl;\nssl_certificate {};\nssl_certificate_key {};\nssl_protocols TLSv1.3;\n",
+        upstream.listens(),
         files.path("chain", 0).display(),
         files.path("key", 0).display(),
     );
-    let path = files.folder.path().join("nginx.conf");
+    let keepalive = match upstream {
+        Upstream::Kept => "keepalive 100; keepalive_requests 10000000;",
+        Upstream::Anew | Upstream::Stream => "",
+    };
+    let serves = match upstream {
+        Upstream::Stream => {
+            format!("stream {{\nserver {{\n{listens}proxy_pass {backend};\n}}\n}}\n")
+        }
+        Upstream::Kept | Upstream::Anew => format!(
+            "http {{\naccess_log off;\n{temporary}keepalive_requests 10000000;\n\
+             upstream backend {{ server {backend}; {keepalive} }}\nserver {{\n{listens}\
+             location / {{ proxy_pass http://backend; proxy_http_version 1.1; proxy_set_header Connection \"\"; }}\n}}\n}}\n"
+        ),
+    };
+    let modules = match upstream {
+        Upstream::Stream => "load_module /usr/lib/nginx/modules/ngx_stream_module.so;\n",
+        Upstream::Kept | Upstream::Anew => "",
+    };
+    let text = format!(
+        "{modules}user root;\ndaemon off;\nworker_processes auto;\nworker_rlimit_nofile 20000;\npid {own}/{name}.pid;\n\
+         error_log stderr crit;\nevents {{ worker_connections 10000; }}\n{serves}"
+    );
+    let path = files.folder.path().join(format!("{name}.conf"));
     fs::write(&path, text).unwrap();
     let mut command = Command::new("/usr/sbin/nginx");
     command

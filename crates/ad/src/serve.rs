@@ -566,6 +566,8 @@ fn context(config: &Config) -> Result<SslContextBuilder, ServeError> {
     }
     // What is held back of a relay may move.
     context.set_mode(SslMode::RELEASE_BUFFERS | SslMode::ACCEPT_MOVING_WRITE_BUFFER);
+    // Otherwise each record takes two system calls: for its header, and for the rest.
+    context.set_read_ahead(true);
     if !config.alpn.is_empty() {
         let own = config.alpn.clone();
         context.set_alpn_select_callback(move |_, offered| {
