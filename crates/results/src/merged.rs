@@ -1,6 +1,5 @@
 //! All rows in one Parquet file, and what is known of them.
 
-use std::collections::VecDeque;
 use std::io::{self, Seek, Write};
 use std::mem;
 use std::path::{Path, PathBuf};
@@ -11,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::part::SCHEMA;
 use super::rows::{Batch, Origin, ParquetReader, ParquetWriter};
-use super::{EngineReport, Environment, FolderError, Moment, Row, Sample, Validity};
+use super::{EngineReport, Environment, FolderError, Moment, Sample, Validity};
 use lastbyte_study::{Connections, EngineName, Experiment, Study};
 
 /// Which sample of a study. All indices count from 0.
@@ -206,9 +205,6 @@ pub(super) struct MergedSamples {
     reader: ParquetReader,
     about: MergedHeader,
     headers: vec::IntoIter<SampleHeader>,
-    /// The row group that is read next.
-    group: usize,
-    rows: VecDeque<Row>,
 }
 
 impl MergedSamples {
@@ -235,8 +231,6 @@ impl MergedSamples {
             reader,
             headers: mem::take(&mut about.samples).into_iter(),
             about,
-            group: 0,
-            rows: VecDeque::new(),
         })
     }
 
@@ -257,16 +251,11 @@ impl MergedSamples {
             )));
         }
         let connections = header.connections as usize;
-        while self.rows.len() < connections && self.group < self.reader.groups() {
-            let rows = self.reader.rows(self.group);
-            self.rows
-                .extend(rows.map_err(FolderError::rows(&self.path))?);
-            self.group += 1;
-        }
-        if self.rows.len() < connections {
+        let rows = self.reader.take(connections);
+        let rows = rows.map_err(FolderError::rows(&self.path))?;
+        if rows.len() < connections {
             return Err(content("it holds fewer rows than it tells of".to_owned()));
         }
-        let rows: Vec<Row> = self.rows.drain(..connections).collect();
         let is_in_order = rows.is_sorted_by(|row, next| row.index < next.index);
         let last = rows.last().map_or(0, |row| row.index);
         if !is_in_order || last >= Connections::MOST {

@@ -188,12 +188,10 @@ pub fn parse_part(bytes: Vec<u8>) -> Result<Part, PartProblem> {
     rows_of(ParquetReader::of_bytes(bytes).map_err(PartProblem::Unreadable)?)
 }
 
-fn rows_of(reader: ParquetReader) -> Result<Part, PartProblem> {
+fn rows_of(mut reader: ParquetReader) -> Result<Part, PartProblem> {
     let header = header_of(&reader)?;
-    let mut rows = Vec::new();
-    for group in 0..reader.groups() {
-        rows.extend(reader.rows(group).map_err(PartProblem::Unreadable)?);
-    }
+    let connections = header.connections as usize;
+    let rows = reader.take(connections).map_err(PartProblem::Unreadable)?;
     let indices = rows.iter().map(|row| u64::from(row.index));
     let told = u64::from(header.first)..u64::from(header.first) + u64::from(header.connections);
     if !indices.eq(told) || rows.iter().any(|row| row.block != header.id.block) {

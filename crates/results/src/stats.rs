@@ -14,13 +14,18 @@
 //!
 //! Their [`Level`] allows for several looks at a sample that grows.
 
+use std::array;
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::time::Duration;
 
 use lastbyte_link::{Seed, mix};
 
+use self::resamples::{Drawn, LANES, Lanes};
 use super::Percentile;
 use lastbyte_study::Connections;
+
+mod resamples;
 
 /// How often connections are resampled. Fifty of them lie beyond each end of a 95 % interval, and
 /// seven beyond each end of one for seven looks.
@@ -291,32 +296,19 @@ pub(super) fn resample(
     units.sort_unstable();
     units.dedup();
     let ranking = Ranking::of(numbers.iter().copied(), &units);
-    let ones = vec![1; units.len()];
-    let mean_of = |counts: &[u32]| {
-        let (mut sum, mut total) = (0.0, 0u64);
-        for (number, place) in &ranking.order {
-            // What was not drawn is not there, infinite or not.
-            if let Some(drawn @ 1..) = counts.get(*place) {
-                sum += number * f64::from(*drawn);
-                total += u64::from(*drawn);
-            }
-        }
-        sum / total as f64
-    };
     let mut known = Percentiles::measured(&ranking, percentiles);
     let mut of_mean = Vec::new();
-    let mut counts = ones.clone();
-    for resample in 0..RESAMPLES {
-        draw(seed, resample, &mut counts);
-        known.push(&ranking, &counts, percentiles);
-        of_mean.push(mean_of(&counts));
-    }
+    let mut sums = Vec::new();
+    resamples::each(seed, units.len(), |drawn| {
+        known.push(&ranking, drawn, &mut sums);
+        of_mean.extend(ranking.means(drawn));
+    });
     let has_ends = units.len() > 1;
     Resampled {
         percentiles: (known.known.iter())
             .map(|replicates| (replicates.percentile, replicates.estimate(level)))
             .collect(),
-        mean: estimate(mean_of(&ones), of_mean, level, [has_ends; 2]),
+        mean: estimate(ranking.mean(), of_mean, level, [has_ends; 2]),
     }
 }
 
@@ -370,16 +362,15 @@ pub fn percentiles(series: &[Series], percentiles: &[Percentile], seed: Seed) ->
         .map(|series| Ranking::new(series, &indices))
         .collect();
 
-    let mut counts = vec![1; indices.len()];
     let mut all: Vec<Percentiles> = (rankings.iter())
         .map(|ranking| Percentiles::measured(ranking, percentiles))
         .collect();
-    for resample in 0..RESAMPLES {
-        draw(seed, resample, &mut counts);
+    let mut sums = Vec::new();
+    resamples::each(seed, indices.len(), |drawn| {
         for (ranking, known) in rankings.iter().zip(&mut all) {
-            known.push(ranking, &counts, percentiles);
+            known.push(ranking, drawn, &mut sums);
         }
-    }
+    });
     all
 }
 
@@ -396,8 +387,9 @@ pub fn measured(series: &Series, percentiles: &[Percentile]) -> Vec<Option<Durat
 impl Percentiles {
     /// Those of all connections, not resampled yet.
     fn measured(ranking: &Ranking, percentiles: &[Percentile]) -> Percentiles {
-        let counts = vec![1; ranking.connections];
-        let spans = ranking.spans(&counts, percentiles);
+        let spans = percentiles
+            .iter()
+            .map(|percentile| ranking.span(*percentile));
         let replicates = |(percentile, span): (&Percentile, Span)| Replicates {
             percentile: *percentile,
             connections: ranking.connections,
@@ -410,11 +402,31 @@ impl Percentiles {
         }
     }
 
-    /// One resample more.
-    fn push(&mut self, ranking: &Ranking, counts: &[u32], percentiles: &[Percentile]) {
-        let spans = ranking.spans(counts, percentiles);
-        for (replicates, span) in self.known.iter_mut().zip(spans) {
-            replicates.resampled.push(span.value());
+    /// Some resamples more; `sums` is room that may have been used before.
+    fn push(&mut self, ranking: &Ranking, drawn: &Drawn, sums: &mut Vec<Lanes<u32>>) {
+        if let Some(time) = ranking.constant {
+            for replicates in &mut self.known {
+                replicates.resampled.extend([time; LANES]);
+            }
+            return;
+        }
+        drawn.add_up(&ranking.order, &ranking.blocks, sums);
+        let totals = sums.last().copied().unwrap_or([0; LANES]);
+        for replicates in &mut self.known {
+            let share = Share::of(replicates.percentile);
+            let mut position = Position::new(0, share);
+            let mut counted = 0;
+            // A resample has its percentiles about where the one before has them.
+            let mut block = 0;
+            for (lane, total) in totals.into_iter().enumerate() {
+                if total != counted {
+                    position = Position::new(total.into(), share);
+                    counted = total;
+                }
+                block = resamples::find(position.below, lane, sums, block);
+                let span = ranking.drawn_span(position, drawn, lane, sums, block);
+                replicates.resampled.push(span.value());
+            }
         }
     }
 
@@ -560,8 +572,10 @@ struct Ranking {
     order: Vec<(f64, usize)>,
     /// How many connections there are.
     connections: usize,
-    /// Whether each index is there once.
-    is_whole: bool,
+    /// Places in the order that are counted together: see [`resamples`].
+    blocks: Vec<Range<usize>>,
+    /// The one time of all, if no resample can have another one.
+    constant: Option<f64>,
 }
 
 impl Ranking {
@@ -578,62 +592,110 @@ impl Ranking {
             .filter_map(|(index, number)| Some((number, indices.binary_search(&index).ok()?)))
             .collect();
         order.sort_unstable_by(|(a, _), (b, _)| a.total_cmp(b));
-        let mut seen = vec![false; indices.len()];
-        for (_, place) in &order {
-            seen[*place] = true;
-        }
-        let is_whole = order.len() == indices.len() && seen.iter().all(|seen| *seen);
+        let [first, last] = [order.first(), order.last()].map(|end| end.map(|(time, _)| *time));
+        // Without a connection in the series, a resample may have none of it.
+        let is_whole = || {
+            let mut seen = vec![false; indices.len()];
+            for (_, place) in &order {
+                seen[*place] = true;
+            }
+            seen.into_iter().all(|seen| seen)
+        };
         Ranking {
+            constant: first.filter(|_| first == last && is_whole()),
+            blocks: resamples::blocks(&order),
             order,
             connections: indices.len(),
-            is_whole,
         }
     }
 
-    /// Percentiles of the resample that has each connection as often as `counts` says.
-    fn spans(&self, counts: &[u32], percentiles: &[Percentile]) -> Vec<Span> {
-        let drawn = |(_, place): &(f64, usize)| u64::from(counts[*place]);
-        // Most series have every connection.
-        let total = if self.is_whole {
-            counts.len() as u64
-        } else {
-            self.order.iter().map(drawn).sum()
+    /// A percentile of all connections.
+    fn span(&self, percentile: Percentile) -> Span {
+        let position = Position::new(self.order.len() as u64, Share::of(percentile));
+        let at = |rank: u64| {
+            let rank = usize::try_from(rank).ok();
+            let time = rank.and_then(|rank| self.order.get(rank));
+            time.map_or(f64::INFINITY, |(time, _)| *time)
         };
-        let positions =
-            (percentiles.iter()).map(|percentile| Position::new(total, Share::of(*percentile)));
-        let positions: Vec<Position> = positions.collect();
-        let mut ranks: Vec<(u64, usize)> = (positions.iter())
-            .flat_map(|position| [position.below, position.above])
-            .zip(0..)
-            .collect();
-        ranks.sort_unstable();
+        Span {
+            below: at(position.below),
+            above: at(position.above),
+            fraction: position.fraction,
+        }
+    }
 
-        // From rank to rank, in one walk over the connections. This is where the time goes.
-        let mut times = vec![f64::INFINITY; ranks.len()];
-        let mut walk = self.order.iter();
-        let mut passed = 0;
+    /// What is at a position, which is in `block`, of the resample in a lane, whose numbers of connections add up to `sums`.
+    fn drawn_span(
+        &self,
+        position: Position,
+        drawn: &Drawn,
+        lane: usize,
+        sums: &[Lanes<u32>],
+        block: usize,
+    ) -> Span {
+        let Position {
+            below,
+            above,
+            fraction,
+        } = position;
+        let place = self.blocks.get(block).cloned();
+        let of_block = place.clone().and_then(|place| self.order.get(place));
+        let of_block = of_block.unwrap_or_default();
+        if let (Some((first, _)), Some((last, _))) = (of_block.first(), of_block.last())
+            && first == last
+            && sums
+                .get(block)
+                .is_some_and(|sums| u64::from(sums[lane]) > above)
+        {
+            return Span {
+                below: *first,
+                above: *first,
+                fraction,
+            };
+        }
+        let before = block.checked_sub(1).and_then(|before| sums.get(before));
+        let mut passed = before.map_or(0, |sums| u64::from(sums[lane]));
+        let from = place.map_or(self.order.len(), |place| place.start);
+        let mut walk = self.order.get(from..).unwrap_or_default().iter();
         let mut last = f64::INFINITY;
-        for (rank, place) in ranks {
+        let [below, above] = [below, above].map(|rank| {
             while passed <= rank {
-                let Some(one) = walk.next() else {
-                    last = f64::INFINITY;
-                    break;
+                let Some((time, place)) = walk.next() else {
+                    return f64::INFINITY;
                 };
-                passed += drawn(one);
-                last = one.0;
+                passed += u64::from(drawn.counts(*place)[lane]);
+                last = *time;
             }
-            if let Some(time) = times.get_mut(place) {
-                *time = last;
+            last
+        });
+        Span {
+            below,
+            above,
+            fraction,
+        }
+    }
+
+    /// The mean of all.
+    fn mean(&self) -> f64 {
+        let times = self.order.iter().map(|(time, _)| time);
+        times.fold(0.0, |sum, time| sum + time) / self.order.len() as f64
+    }
+
+    /// The mean of each resample.
+    fn means(&self, drawn: &Drawn) -> Lanes<f64> {
+        let (mut sums, mut totals) = ([0.0; LANES], [0_u32; LANES]);
+        for (number, place) in &self.order {
+            let counts = drawn.counts(*place);
+            for ((sum, total), drawn) in sums.iter_mut().zip(&mut totals).zip(counts) {
+                // What was not drawn is not there, infinite or not.
+                *sum += match drawn {
+                    0 => 0.0,
+                    drawn => number * f64::from(*drawn),
+                };
+                *total = total.wrapping_add(u32::from(*drawn));
             }
         }
-        let spans = positions.iter().zip(times.chunks_exact(2));
-        spans
-            .map(|(position, times)| Span {
-                below: times[0],
-                above: times[1],
-                fraction: position.fraction,
-            })
-            .collect()
+        array::from_fn(|lane| sums[lane] / f64::from(totals[lane]))
     }
 }
 
@@ -698,12 +760,17 @@ impl Span {
 /// Draws as many connections as there are, with replacement, into how often each was drawn. A
 /// function of the seed, the resample and a counter alone.
 pub fn draw(seed: Seed, resample: u64, counts: &mut [u32]) {
-    let key = mix(seed.0 ^ mix(resample));
-    let connections = counts.len() as u64;
     counts.fill(0);
+    draw_each(seed, resample, counts.len(), |place| counts[place] += 1);
+}
+
+/// Gives `see` the place of each that is drawn.
+fn draw_each(seed: Seed, resample: u64, connections: usize, mut see: impl FnMut(usize)) {
+    let key = mix(seed.0 ^ mix(resample));
+    let connections = connections as u64;
     for counter in 0..connections {
         let high_bits = mix(key.wrapping_add(counter)) >> 32;
-        counts[((high_bits * connections) >> 32) as usize] += 1;
+        see(((high_bits * connections) >> 32) as usize);
     }
 }
 
@@ -714,12 +781,17 @@ pub fn increase(arm: f64, baseline: f64) -> Option<f64> {
 
 /// A quantile, by the same rule as percentiles.
 fn quantile(values: &mut [f64], share: Share) -> Option<f64> {
-    values.sort_unstable_by(f64::total_cmp);
     let position = Position::new(values.len() as u64, share);
-    let at = |rank: u64| values.get(usize::try_from(rank).ok()?).copied();
+    let rank = usize::try_from(position.below).ok()?;
+    if rank >= values.len() {
+        return None;
+    }
+    let (_, below, others) = values.select_nth_unstable_by(rank, f64::total_cmp);
+    let next = others.iter().copied().min_by(f64::total_cmp);
     let span = Span {
-        below: at(position.below)?,
-        above: at(position.above)?,
+        below: *below,
+        // Behind the last one there is none, nor asked for.
+        above: next.unwrap_or(*below),
         fraction: position.fraction,
     };
     Some(span.value())

@@ -18,7 +18,7 @@ use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, DoubleTyp
 use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
-use parquet::file::reader::{ChunkReader, FileReader, RowGroupReader};
+use parquet::file::reader::{ChunkReader, FileReader};
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::{Type, TypePtr};
 use serde::Serialize;
@@ -36,6 +36,9 @@ const KEY: &str = "lastbyte";
 const COLUMNS_KEY: &str = "columns";
 /// Rows that are held in memory at most: those of a row group.
 const GROUP: usize = 8192;
+/// Rows that get their fields, column by column, before the next ones do: all of a group would leave the processor's caches at
+/// each column.
+const AT_ONCE: usize = 256;
 const MAGIC: &[u8; 4] = b"PAR1";
 const SEAL: usize = 32;
 /// No row group has more rows than are written into one, and no row takes less than a byte, as each has another index.
@@ -381,6 +384,12 @@ pub(crate) struct ParquetReader {
     rows: u64,
     /// The columns that make a row, with their places in the file.
     columns: Vec<(usize, &'static Column)>,
+    /// The row group that is opened next.
+    next: usize,
+    /// Rows of the last one that nobody has taken yet.
+    left: usize,
+    /// Its columns.
+    open: Vec<(&'static Column, ColumnReader)>,
 }
 
 /// Why rows can't be had from a file.
@@ -436,6 +445,9 @@ impl ParquetReader {
                 file: Box::new(file),
                 rows,
                 columns,
+                next: 0,
+                left: 0,
+                open: Vec::new(),
             })
         })
         .unwrap_or(Err(Unreadable::Damaged))
@@ -460,40 +472,55 @@ impl ParquetReader {
         })
     }
 
-    /// How many row groups there are.
-    pub(crate) fn groups(&self) -> usize {
-        self.file.num_row_groups()
-    }
-
-    /// How many rows there are in all of them.
+    /// How many rows there are in all row groups.
     pub(crate) fn count(&self) -> u64 {
         self.rows
     }
 
-    /// The rows of a row group, which are not many.
-    pub(crate) fn rows(&self, group: usize) -> Result<Vec<Row>, Unreadable> {
+    /// The next rows, at most so many: fewer only where there are no more.
+    pub(crate) fn take(&mut self, most: usize) -> Result<Vec<Row>, Unreadable> {
+        // Before there is anything to fill it with, it is no larger than a group.
+        let mut rows = Vec::with_capacity(most.min(GROUP));
         unless_it_panics(|| {
-            let group = self.file.get_row_group(group)?;
-            let count = usize::try_from(group.metadata().num_rows()).unwrap_or(0);
-            let mut rows = vec![Row::default(); count];
-            for (place, column) in &self.columns {
-                column.read(group.as_ref(), *place, &mut rows)?;
+            while rows.len() < most {
+                if self.left == 0 && !self.open_next()? {
+                    break;
+                }
+                let from = rows.len();
+                let some = self.left.min(most - from).min(AT_ONCE);
+                rows.resize_with(from + some, Row::default);
+                let some_rows = rows.get_mut(from..).unwrap_or_default();
+                for (column, reader) in &mut self.open {
+                    column.read(reader, some_rows)?;
+                }
+                self.left -= some;
             }
-            Ok(rows)
+            Ok(())
         })
-        .unwrap_or(Err(Unreadable::Damaged))
+        .unwrap_or(Err(Unreadable::Damaged))?;
+        Ok(rows)
+    }
+
+    /// Opens the next row group; false if there is none.
+    fn open_next(&mut self) -> Result<bool, Unreadable> {
+        if self.next >= self.file.num_row_groups() {
+            return Ok(false);
+        }
+        let group = self.file.get_row_group(self.next)?;
+        self.next += 1;
+        self.left = usize::try_from(group.metadata().num_rows()).unwrap_or(0);
+        self.open.clear();
+        for (place, column) in &self.columns {
+            self.open.push((column, group.get_column_reader(*place)?));
+        }
+        Ok(true)
     }
 }
 
 impl Column {
-    /// Gives `rows` what the column at `place` of `group` says.
-    fn read(
-        &self,
-        group: &dyn RowGroupReader,
-        place: usize,
-        rows: &mut [Row],
-    ) -> Result<(), Unreadable> {
-        match (self.kind, group.get_column_reader(place)?) {
+    /// Gives `rows` what the next fields of the column say.
+    fn read(&self, reader: &mut ColumnReader, rows: &mut [Row]) -> Result<(), Unreadable> {
+        match (self.kind, reader) {
             (Kind::Text, ColumnReader::ByteArrayColumnReader(reader)) => {
                 self.restore(reader, rows, |text| {
                     let text = text.as_utf8().ok()?;
@@ -521,7 +548,7 @@ impl Column {
 
     fn restore<T: DataType>(
         &self,
-        mut reader: ColumnReaderImpl<T>,
+        reader: &mut ColumnReaderImpl<T>,
         rows: &mut [Row],
         value: impl for<'v> Fn(&'v T::T) -> Option<Value<'v>>,
     ) -> Result<(), Unreadable> {
@@ -531,6 +558,9 @@ impl Column {
             reader.read_records(rows.len(), Some(&mut levels), None, &mut values)?;
         if records != rows.len() {
             return Err(self.missing());
+        }
+        if present == 0 {
+            return Ok(());
         }
         // Without levels, every row has a field.
         let there = levels

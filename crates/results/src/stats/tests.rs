@@ -323,3 +323,83 @@ fn an_interval_is_open_where_there_are_too_few_connections() {
     assert_eq!(ends(35), (true, false));
     assert_eq!(ends(36), (true, true));
 }
+
+/// What is drawn one after the other, and counted by hand: how often a resample has each of the connections at `places`, some of
+/// which are infinitely late, and as which unit each is drawn.
+fn resampled_alone(series: &[(u32, f64)], units: usize, resample: u64) -> Vec<f64> {
+    let mut counts = vec![0; units];
+    draw(Seed(1), resample, &mut counts);
+    let times = series.iter().flat_map(|(unit, time)| {
+        let drawn = counts[*unit as usize] as usize;
+        std::iter::repeat_n(*time, drawn)
+    });
+    times.collect()
+}
+
+#[test]
+fn resamples_side_by_side_are_those_one_after_the_other() {
+    let asked = [50, 75, 90, 1].map(percentile);
+    for (units, all) in [
+        (1, true),
+        (2, true),
+        (15, true),
+        (16, true),
+        (33, true),
+        (500, true),
+        (4097, false),
+    ] {
+        let drawn: Vec<f64> = uniform(units as u64).take(2 * units).collect();
+        let whole = (0..units as u32).zip(&drawn);
+        let whole: Vec<(u32, f64)> = whole
+            .map(|(unit, time)| (unit, (time * 1e9).round()))
+            .collect();
+        // Some fail, some are missing, and some users have two.
+        let failing = whole.iter().map(|(unit, time)| match unit % 5 {
+            0 => (*unit, f64::INFINITY),
+            _ => (*unit, *time),
+        });
+        let missing = whole.iter().filter(|(unit, _)| unit % 3 > 0).copied();
+        let twice = whole.iter().chain(&whole).copied();
+        let all_series: [Vec<(u32, f64)>; 4] = [
+            whole.clone(),
+            failing.collect(),
+            missing.collect(),
+            twice.collect(),
+        ];
+        let given = all_series.clone().map(|series| {
+            let time = |time: f64| time.is_finite().then(|| Duration::from_nanos(time as u64));
+            let times = series.into_iter().map(|(unit, nanos)| (unit, time(nanos)));
+            times.collect::<Series>()
+        });
+        let known = percentiles(&given, &asked, Seed(1));
+        let resamples = if all {
+            (0..RESAMPLES).collect()
+        } else {
+            vec![0, 79, 80, 1999]
+        };
+        for (series, known) in all_series.iter().zip(&known) {
+            for resample in &resamples {
+                let mut times = resampled_alone(series, units, *resample);
+                for replicates in &known.known {
+                    let expected = quantile(&mut times, Share::of(replicates.percentile));
+                    let got = replicates.resampled[*resample as usize];
+                    assert_eq!(got, expected.unwrap_or(f64::INFINITY), "{units} {resample}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn means_side_by_side_are_those_one_after_the_other() {
+    let numbers: Vec<(u32, f64)> = (0..40).zip(uniform(3)).collect();
+    let ranking = Ranking::of(numbers.iter().copied(), &(0..40).collect::<Vec<_>>());
+    let mut means = Vec::new();
+    resamples::each(Seed(1), 40, |drawn| means.extend(ranking.means(drawn)));
+    assert_eq!(means.len() as u64, RESAMPLES);
+    for (resample, mean) in (0..).zip(means) {
+        let drawn = resampled_alone(&numbers, 40, resample);
+        let expected = drawn.iter().sum::<f64>() / drawn.len() as f64;
+        assert!((mean - expected).abs() < 1e-12, "{resample}");
+    }
+}
