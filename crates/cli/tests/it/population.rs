@@ -205,6 +205,10 @@ fn what_the_engines_can_not_draw() {
             "[population]\nrtt = \"10ms\"\nrate = \"1001bit\"",
             "connection 0 of the population: netem can't limit a rate",
         ),
+        (
+            "[population]\nrtt = \"10ms\"\nrate = { values = [\"8mbit\", \"1001bit\"], weights = [9, 1] }",
+            " of the population: netem can't limit a rate",
+        ),
     ] {
         write(&format!("engine = \"virtual\"\n{text}"));
         let ended = refuse(folder.path(), &["run", "study.toml", "-o", "out"]);
