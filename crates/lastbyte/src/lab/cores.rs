@@ -7,16 +7,32 @@ use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::thread;
 
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
-use nix::sys::mman::{MlockAllFlags, mlockall};
+use nix::sys::mman::{MlockAllFlags, mlockall, munlockall};
 use nix::unistd::Pid;
 
 use super::shared::Shared;
 use super::sys;
 
-/// Pages must not be fetched while a packet waits. Where the limit on locked memory is too low,
-/// lateness shows it.
-pub(super) fn lock_memory() {
-    let _ = mlockall(MlockAllFlags::MCL_CURRENT | MlockAllFlags::MCL_FUTURE);
+/// Memory whose pages stay where they are from when they are first used: none must be fetched again while a packet waits.
+/// Where the limit on locked memory is too low, lateness shows it.
+pub(super) struct LockedMemory(());
+
+impl LockedMemory {
+    /// Locks what this process has, and what it will have.
+    pub(super) fn lock() -> LockedMemory {
+        let on_fault = MlockAllFlags::from_bits_retain(libc::MCL_ONFAULT);
+        let _ = mlockall(MlockAllFlags::MCL_CURRENT | MlockAllFlags::MCL_FUTURE | on_fault);
+        LockedMemory(())
+    }
+}
+
+impl Drop for LockedMemory {
+    /// What is free goes back: each thread has had memory of its own, and those of the next block will have it elsewhere.
+    fn drop(&mut self) {
+        if munlockall().is_ok() {
+            sys::trim_memory();
+        }
+    }
 }
 
 /// The CPUs that this process may use.

@@ -30,9 +30,8 @@ use super::shared::{Shared, end};
 use super::socket::{Attempt, SERVER_PORT};
 use super::surroundings::client_slot;
 use super::sys;
+use crate::study::Mtu;
 
-/// Longer than any packet that the devices' MTU lets through.
-const PACKET_CAPACITY: usize = 9216;
 /// Packets read from one device before the other gets its turn.
 const READ_BATCH: usize = 64;
 /// How long the thread sleeps at most, so that it notices a stop.
@@ -208,13 +207,21 @@ impl<'a> Emulator<'a> {
             at_once: 1,
             shared,
             flows: (0..slots).map(|_| None).collect(),
-            packets: Packets::default(),
+            packets: Packets::within(Mtu::MOST),
             queue: BinaryHeap::with_capacity(4096),
             order: 0,
             left: Vec::new(),
             tap,
             losing: Losing::default(),
             report: EmulatorReport::default(),
+        }
+    }
+
+    /// The same, where no packet is longer: what waits on links takes no more memory than it has to.
+    pub(crate) fn within(self, mtu: Mtu) -> Self {
+        Self {
+            packets: Packets::within(mtu),
+            ..self
         }
     }
 
@@ -535,17 +542,27 @@ impl Flow {
 }
 
 /// Buffers of packets under way, reused.
-#[derive(Default)]
 struct Packets {
+    /// Of each.
+    capacity: usize,
     bytes: Vec<u8>,
     free: Vec<u32>,
 }
 
 impl Packets {
+    /// None yet.
+    fn within(mtu: Mtu) -> Packets {
+        Packets {
+            capacity: mtu.bytes().into(),
+            bytes: Vec::new(),
+            free: Vec::new(),
+        }
+    }
+
     fn allocate(&mut self) -> u32 {
         self.free.pop().unwrap_or_else(|| {
-            let packet = self.bytes.len() / PACKET_CAPACITY;
-            self.bytes.resize(self.bytes.len() + PACKET_CAPACITY, 0);
+            let packet = self.bytes.len() / self.capacity;
+            self.bytes.resize(self.bytes.len() + self.capacity, 0);
             packet as u32
         })
     }
@@ -555,18 +572,22 @@ impl Packets {
     }
 
     fn buffer(&mut self, packet: u32) -> &mut [u8] {
-        let start = packet as usize * PACKET_CAPACITY;
-        &mut self.bytes[start..start + PACKET_CAPACITY]
+        let start = self.start(packet);
+        &mut self.bytes[start..start + self.capacity]
     }
 
     fn get_mut(&mut self, packet: u32, length: u16) -> &mut [u8] {
-        let start = packet as usize * PACKET_CAPACITY;
+        let start = self.start(packet);
         &mut self.bytes[start..start + usize::from(length)]
     }
 
     fn get(&self, packet: u32, length: u16) -> &[u8] {
-        let start = packet as usize * PACKET_CAPACITY;
+        let start = self.start(packet);
         &self.bytes[start..start + usize::from(length)]
+    }
+
+    fn start(&self, packet: u32) -> usize {
+        packet as usize * self.capacity
     }
 }
 

@@ -27,7 +27,7 @@ use lastbyte_link::Bytes;
 use self::gate::{gate, lateness_p99, median};
 use self::rig::{Block, Cost};
 use super::LabError;
-use super::cores::lock_memory;
+use super::cores::LockedMemory;
 use super::lock::lock;
 use super::losing::Losing;
 use super::peers::{Measured, PeersBlock};
@@ -202,7 +202,7 @@ impl Engine for LiveEngine {
     }
 
     fn measure(&self, job: &Job<'_>, draft: &Path) -> Result<Ending, BlockError> {
-        lock_memory();
+        let _locked = LockedMemory::lock();
         if job.cell.page.is_some() {
             return self.measure_pages(job, draft);
         }

@@ -66,7 +66,8 @@ pub(super) fn measure(job: &Job<'_>, programs: &Finder) -> Result<Option<PageBlo
         job.connections.start,
         &shared,
         Some(Tap::of_pages(count).map_err(LabError::Emulator)?),
-    );
+    )
+    .within(job.cell.hosts.mtu);
     let (loaded, mut emulator) = thread::scope(|scope| {
         scope.spawn(|| keep_awake(&cpus, 0, &shared));
         let emulator = scope.spawn(|| {

@@ -303,6 +303,7 @@ impl<'a> Rig<'a> {
             &shared,
             tap,
         )
+        .within(cell.hosts.mtu)
         .together(cell.crowd.at_once)
         .losing(losing);
         thread::scope(|scope| {

@@ -87,6 +87,7 @@ impl PeersBlock<'_> {
             &shared,
             Some(Tap::of_pages(count).map_err(LabError::Emulator)?),
         )
+        .within(self.cell.hosts.mtu)
         .losing(self.losing);
         let (carried, mut emulator) = thread::scope(|scope| {
             scope.spawn(|| keep_awake(&cpus, 0, &shared));
