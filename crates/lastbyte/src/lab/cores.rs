@@ -154,7 +154,30 @@ pub(super) fn take_free_core() -> Option<Core> {
 
 #[cfg(test)]
 mod tests {
-    use super::{available_cpus, take_free_core};
+    #![allow(clippy::unwrap_used)]
+
+    use super::{LockedMemory, available_cpus, take_free_core};
+
+    /// A line of this process's status, in KiB.
+    fn status(what: &str) -> u64 {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap();
+        let mut lines = status.lines();
+        let line = lines.find_map(|line| line.strip_prefix(what)).unwrap();
+        let number = line.split_ascii_whitespace().nth(1).unwrap();
+        number.parse().unwrap()
+    }
+
+    #[test]
+    fn what_nobody_has_used_is_not_in_locked_memory() {
+        const LARGE: usize = 256 << 20;
+        let locked = LockedMemory::lock();
+        let before = status("VmRSS");
+        let unused = vec![0_u8; LARGE];
+        assert!(status("VmRSS") - before < LARGE as u64 / 2048);
+        assert_eq!(unused.len(), LARGE);
+        drop(locked);
+        assert_eq!(status("VmLck"), 0);
+    }
 
     /// Others may have some, as tests run side by side.
     #[test]
