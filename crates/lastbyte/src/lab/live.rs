@@ -202,11 +202,12 @@ impl Engine for LiveEngine {
     }
 
     fn measure(&self, job: &Job<'_>, draft: &Path) -> Result<Ending, BlockError> {
-        let _locked = LockedMemory::lock();
         if job.cell.page.is_some() {
+            let _locked = LockedMemory::lock();
             return self.measure_pages(job, draft);
         }
         if job.arm.arm.is_of_programs_over_quic() {
+            let _locked = LockedMemory::lock();
             return self.measure_peers(job, draft);
         }
         let retention = job.retention();

@@ -24,7 +24,14 @@ const ADDED_UP: usize = 256;
 const _: () = assert!(ADDED_UP * u8::MAX as usize <= u16::MAX as usize);
 
 /// Connections whose resamples are kept for the next series of as many: 8 MB.
-const KEPT: usize = 4096;
+const MOST_KEPT: usize = 4096;
+
+/// All resamples of so many connections.
+struct Kept {
+    seed: Seed,
+    connections: usize,
+    all: Arc<[Drawn]>,
+}
 
 /// How often each connection was drawn, by its place.
 pub(super) struct Drawn(Vec<Lanes<u8>>);
@@ -33,18 +40,24 @@ pub(super) struct Drawn(Vec<Lanes<u8>>);
 pub(super) fn each(seed: Seed, connections: usize, mut see: impl FnMut(&Drawn)) {
     let firsts = (0..RESAMPLES).step_by(LANES);
     let drawn = firsts.map(|first| Drawn::of(seed, first, connections));
-    if connections > KEPT {
+    if connections > MOST_KEPT {
         drawn.for_each(|drawn| see(&drawn));
         return;
     }
-    static LAST: Mutex<Option<(Seed, usize, Arc<[Drawn]>)>> = Mutex::new(None);
+    static LAST: Mutex<Option<Kept>> = Mutex::new(None);
     let all = {
         let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
         match &*last {
-            Some((of, count, all)) if (*of, *count) == (seed, connections) => Arc::clone(all),
+            Some(kept) if (kept.seed, kept.connections) == (seed, connections) => {
+                Arc::clone(&kept.all)
+            }
             _ => {
                 let all: Arc<[Drawn]> = drawn.collect();
-                *last = Some((seed, connections, Arc::clone(&all)));
+                *last = Some(Kept {
+                    seed,
+                    connections,
+                    all: Arc::clone(&all),
+                });
                 all
             }
         }

@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 use super::load::{self, EndpointReport, Load};
 use crate::lab::connection::EndedConnection;
-use crate::lab::cores::{EMULATOR_PRIORITY, available_cpus, keep_awake, take_core};
+use crate::lab::cores::{EMULATOR_PRIORITY, LockedMemory, available_cpus, keep_awake, take_core};
 use crate::lab::delivery::PreparedDelivery;
 use crate::lab::dns::{self, Resolver, Servers};
 use crate::lab::emulator::{Emulator, EmulatorReport};
@@ -289,6 +289,8 @@ impl<'a> Rig<'a> {
         losing: Losing,
         ended: &(dyn Fn() + Sync),
     ) -> Result<(EndpointReport, EmulatorReport), LabError> {
+        // A guest's memory is nobody else's.
+        let _locked = (self.time == InTime::Real).then(LockedMemory::lock);
         let surroundings = Surroundings::new(cell, Sockets::of(self.arm.arm.server))?;
         // The resolver has a link like those of connections.
         let slots = load.connections + u32::from(load.delivery.is_some());
