@@ -6,11 +6,9 @@ use std::env;
 use std::path::PathBuf;
 use std::sync::Once;
 
-use lastbyte::explain::{
-    Explanation, OwnChain, Signature, Supposition, explain, explain_own, supposed_own,
-};
+use lastbyte::explain::{Explanation, OwnChain, Supposition, explain, explain_own, supposed_own};
 use lastbyte::kernel::foreign;
-use lastbyte::lab::PreparedArm;
+use lastbyte::lab::{self, PreparedArm};
 use lastbyte::study::{Arm, ArmChain, Cell};
 use lastbyte_link::counted;
 use lastbyte_pki::{
@@ -364,20 +362,5 @@ pub(super) fn sizes(files: &PemFiles) -> Result<(OwnChain, Vec<String>), Failure
 
 /// The sizes of a chain that has been read.
 pub(super) fn shown(chain: &PublicChain) -> Result<OwnChain, Failure> {
-    let mut certificates = Vec::new();
-    for certificate in &chain.certificates {
-        certificates.push(certificate.to_der().map_err(Failure::run)?.len());
-    }
-    let [shortest, bytes, longest] = chain.signature_bytes().map_err(Failure::usage)?;
-    Ok(OwnChain {
-        certificates,
-        signature: Signature {
-            shortest,
-            bytes,
-            longest,
-        },
-        server_name: chain.server_name.as_ref().map_or(0, String::len),
-        provided: chain.provided_signatures().map_err(Failure::run)?.len(),
-        ..OwnChain::default()
-    })
+    lab::sizes_of_own(chain).map_err(Failure::usage)
 }

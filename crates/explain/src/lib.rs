@@ -221,8 +221,8 @@ pub fn check(cell: &Cell) -> Result<(), NotWalked> {
 
 /// Whether an arm's connections in a cell are the same to the packet and the nanosecond, whether hosts have Linux's own
 /// buffers or large ones: of one download at most, without loss and jitter, as far as arithmetic goes. Where it does
-/// not, nobody knows.
-pub fn buffers_change_nothing(arm: &Arm, cell: &Cell) -> bool {
+/// not, nobody knows. Where the arm's chain is the user's own, `own` has its sizes.
+pub fn buffers_change_nothing(arm: &Arm, own: Option<&OwnChain>, cell: &Cell) -> bool {
     let Work {
         upload, requests, ..
     } = cell.work();
@@ -234,10 +234,15 @@ pub fn buffers_change_nothing(arm: &Arm, cell: &Cell) -> bool {
         && upload == Bytes(0)
         && cell.hosts.receive_buffer == ReceiveBuffer::Unset
         && check(cell).is_ok();
-    let (true, Ok(spec), Ok(wire)) = (is_walked, wire::made(arm), wire(arm)) else {
+    let sizes = match (own, wire::made(arm)) {
+        (Some(own), _) => Sizes::Own(own),
+        (None, Ok(spec)) => Sizes::Made(spec),
+        (None, Err(_)) => return false,
+    };
+    let (true, Ok(wire)) = (is_walked, wire::wire_of(arm, sizes)) else {
         return false;
     };
-    let Signature { bytes, longest, .. } = Sizes::Made(spec).signature();
+    let Signature { bytes, longest, .. } = sizes.signature();
     // Each byte less than that is rarer by two orders of magnitude.
     let shortest = bytes.saturating_sub(4 * (longest - bytes));
     let certificate = wire.bytes(Message::Certificate) as usize;

@@ -232,7 +232,7 @@ fn large_buffers_are_linux_s_where_arithmetic_has_it_so() {
     for (exact, quick) in exact.chunks(2).zip(quick.chunks(2)) {
         let (linux, large) = (&exact[0][0], &exact[1][0]);
         let Experiment { arms, cells, .. } = &linux.experiment;
-        let changes_nothing = buffers_change_nothing(&arms[linux.sample.arm], &cells[0]);
+        let changes_nothing = buffers_change_nothing(&arms[linux.sample.arm], None, &cells[0]);
         if changes_nothing {
             assert_same_packets(linux, large, LOOKS);
         }

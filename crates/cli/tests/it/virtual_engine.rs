@@ -964,6 +964,8 @@ fn shortcuts_show_in_no_row() {
     let place = Place::new(
         r#"
 connections = 12
+[arm.file]
+tls = "X25519MLKEM768/own/chain.pem"
 [arm.whole]
 tls = "SecP256r1MLKEM768/ml-dsa-65"
 [arm.native]
@@ -1001,6 +1003,8 @@ upload = "100KiB"
 data = "30KiB"
 "#,
     );
+    let made = ["chain", "new", "ecdsa-p256", "-o"];
+    succeed(lastbyte(made).arg(place.path("own")));
     let run = |shortcuts: &str| {
         succeed(place.run(shortcuts).args(["--shortcuts", shortcuts]));
         place.measured(shortcuts)

@@ -67,7 +67,7 @@ pub use machine::{Finding, State, environment, examine};
 pub use model::{Model, check as check_quic, lose};
 pub use netem::NetemError;
 pub use passing::{Run, run_in_passing};
-pub use prepare::PreparedArm;
+pub use prepare::{PreparedArm, sizes_of_own};
 pub use privilege::{Privilege, acquire};
 pub use programs::PageError;
 pub use row::exchange as observed_exchange;

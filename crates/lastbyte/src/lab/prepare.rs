@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use lastbyte_pki::{Chain, ChainRole, Store};
+use lastbyte_pki::{Chain, ChainRole, PkiError, PublicChain, Store};
 use lastbyte_tls::{
     Connection, FailedHandshake, Handshake, Stack, TlsConfig, TlsError, first_attempt,
     handshake_between, stack,
@@ -11,6 +11,7 @@ use lastbyte_tls::{
 
 use super::delivery::{self, PreparedDelivery};
 use super::{LabError, row, sys};
+use crate::explain::{OwnChain, Signature};
 use crate::results::{DeliveryOutcome, Dns, Exchange, check_wire};
 use crate::study::{Arm, ArmChain};
 
@@ -20,6 +21,8 @@ pub struct PreparedArm {
     pub arm: Arm,
     /// Its chain: the server's.
     pub chain: Chain,
+    /// The sizes of that, if it is the user's own.
+    pub own: Option<OwnChain>,
     /// The client's, if it has one.
     pub client_chain: Option<Chain>,
     /// Its stack, configured for both sides.
@@ -29,6 +32,30 @@ pub struct PreparedArm {
     /// How its clients' first handshakes fail, if they do and something else is tried.
     pub failed: Option<FailedHandshake>,
     trial: OnceLock<Result<Trial, TlsError>>,
+}
+
+/// The sizes of a user's own chain.
+///
+/// # Errors
+///
+/// When a certificate can't be taken apart, or TLS 1.3 has no signatures of the end-entity's key.
+pub fn sizes_of_own(chain: &PublicChain) -> Result<OwnChain, PkiError> {
+    let mut certificates = Vec::new();
+    for certificate in &chain.certificates {
+        certificates.push(certificate.to_der()?.len());
+    }
+    let [shortest, bytes, longest] = chain.signature_bytes()?;
+    Ok(OwnChain {
+        certificates,
+        signature: Signature {
+            shortest,
+            bytes,
+            longest,
+        },
+        server_name: chain.server_name.as_ref().map_or(0, String::len),
+        provided: chain.provided_signatures()?.len(),
+        ..OwnChain::default()
+    })
 }
 
 /// One handshake in memory.
@@ -48,6 +75,10 @@ impl PreparedArm {
             ArmChain::Pem(files) => store.own(files, role),
         };
         let chain = load(&arm.chain, ChainRole::Server)?;
+        let own = match &arm.chain {
+            ArmChain::Made(_) => None,
+            ArmChain::Pem(files) => Some(sizes_of_own(&store.public(files)?)?),
+        };
         let client_chain = arm.client_chain.as_ref();
         let client_chain = client_chain
             .map(|chain| load(chain, ChainRole::Client))
@@ -83,6 +114,7 @@ impl PreparedArm {
         Ok(Self {
             arm,
             chain,
+            own,
             client_chain,
             stack,
             delivery,

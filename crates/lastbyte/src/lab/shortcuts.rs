@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use lastbyte_link::{Bytes, named};
 use serde::{Deserialize, Serialize};
 
+use super::PreparedArm;
 use super::channel::Input;
 use super::cores::{self, Core};
 use crate::explain::buffers_change_nothing;
@@ -49,7 +50,7 @@ impl Shortcuts {
     /// often a client runs.
     pub(crate) fn set_up<'c>(
         self,
-        arm: &Arm,
+        arm: &PreparedArm,
         cell: &'c Cell,
         experiment: &Experiment,
     ) -> Cow<'c, Cell> {
@@ -64,8 +65,8 @@ impl Shortcuts {
         }
         let mut large = cell.as_ref().clone();
         large.hosts.buffers = Buffers::Large;
-        let gains = self.wakes(arm, &large) == WakePolicy::Progress;
-        if gains && buffers_change_nothing(arm, &cell) {
+        let gains = self.wakes(&arm.arm, &large) == WakePolicy::Progress;
+        if gains && buffers_change_nothing(&arm.arm, arm.own.as_ref(), &cell) {
             Cow::Owned(large)
         } else {
             cell

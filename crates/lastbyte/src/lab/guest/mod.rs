@@ -333,7 +333,7 @@ fn measure(
     }
     allow_sockets(cell.crowd.at_once).map_err(to_line)?;
     let costs = job.costs.unwrap_or_default();
-    let set_up = job.shortcuts.set_up(&arm.arm, cell, experiment);
+    let set_up = job.shortcuts.set_up(arm, cell, experiment);
 
     let (rows, observed) = match (&job.programs, &cell.page, experiment.emulation) {
         (Some(programs), Some(_), _) => {
