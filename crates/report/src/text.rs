@@ -178,8 +178,7 @@ fn repeating(summary: &Summary, most: u32) -> Option<String> {
     let fewer: Vec<String> = fewer.iter().map(u32::to_string).collect();
     (!fewer.is_empty()).then(|| {
         format!(
-            "Exact after {} connections: nothing is by chance, and those that send the same take the same time, to the \
-             microsecond. {most} would show nothing else.",
+            "Exact after {} connections, as nothing is by chance: {most} would have the same times, to the microsecond.",
             fewer.join(" or ")
         )
     })
