@@ -167,10 +167,13 @@ pub(super) fn precision(summary: &Summary) -> Option<String> {
 
 /// How few connections sufficed where they repeat each other, if there were such cells.
 fn repeating(summary: &Summary, most: u32) -> Option<String> {
-    let cells = summary
-        .cells
-        .iter()
-        .filter(|cell| cell.look == Look::Repeating);
+    let repeats = |cell: &&CellSummary| cell.look == Look::Repeating;
+    let place = if summary.cells.iter().all(|cell| repeats(&cell)) {
+        ", as nothing is by chance"
+    } else {
+        " in cells in which nothing is by chance"
+    };
+    let cells = summary.cells.iter().filter(repeats);
     let connections = cells.flat_map(|cell| cell.arms.iter().map(|arm| arm.connections));
     let fewer: BTreeSet<u32> = connections
         .filter(|connections| *connections < most)
@@ -178,7 +181,7 @@ fn repeating(summary: &Summary, most: u32) -> Option<String> {
     let fewer: Vec<String> = fewer.iter().map(u32::to_string).collect();
     (!fewer.is_empty()).then(|| {
         format!(
-            "Exact after {} connections, as nothing is by chance: {most} would have the same times, to the microsecond.",
+            "Exact after {} connections{place}: {most} would have the same times, to the microsecond.",
             fewer.join(" or ")
         )
     })

@@ -1,9 +1,8 @@
 //! Whether connections that meet no luck repeat each other.
 //!
 //! Without luck, a connection can still differ from the next one in what it sends, as a signature of ECDSA is a byte or two
-//! longer or shorter, and in where between two ticks of the kernel it begins. The first is in its row; the second is
-//! drawn for each. Connections that sent the same and began elsewhere take the same time, unless a timer of the kernel has to do with
-//! them. So a few show whether the rest can be otherwise.
+//! longer or shorter, which at an edge is a round trip, and in where between two ticks of the kernel it begins, which is drawn
+//! for each. Where all take the same time anyway, a few show whether the rest can be otherwise.
 
 use std::time::Duration;
 
@@ -14,8 +13,7 @@ const MISSED: f64 = 0.05;
 /// What times differ by in which a tick of the kernel fell, at most.
 const TICK: Duration = Duration::from_micros(1);
 
-/// Whether the rows of each arm have the times of others that sent the same, and are so many that what lies beyond `percentiles`
-/// would have been seen.
+/// Whether all rows of each arm have the same times, and are so many that what lies beyond `percentiles` would have been seen.
 pub(super) fn repeat_each_other(rows: &[&[Row]], percentiles: &[Percentile]) -> bool {
     rows.iter().all(|rows| {
         percentiles
@@ -32,19 +30,9 @@ fn would_be_seen(percentile: Percentile, connections: usize) -> bool {
     (1.0 - beyond).powf(connections as f64) <= MISSED
 }
 
-/// Whether rows that sent the same came to the same at the same times, and most are not alone.
 fn repeat(rows: &[Row]) -> bool {
-    let mut kinds: Vec<(&Row, usize)> = Vec::new();
-    for row in rows {
-        let mut known = kinds.iter_mut();
-        match known.find(|(kind, _)| kind.exchange == row.exchange) {
-            Some((kind, seen)) if is_same(kind, row) => *seen += 1,
-            Some(_) => return false,
-            None => kinds.push((row, 1)),
-        }
-    }
-    let alone = kinds.iter().filter(|(_, seen)| *seen == 1).count();
-    2 * alone < rows.len()
+    let first = rows.first();
+    first.is_some_and(|first| rows.iter().all(|row| is_same(first, row)))
 }
 
 fn is_same(one: &Row, other: &Row) -> bool {

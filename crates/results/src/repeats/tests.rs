@@ -22,12 +22,11 @@ fn same(connections: u32) -> Vec<Row> {
     (0..connections).map(of).collect()
 }
 
-/// A row that sends a byte more and takes longer.
+/// Has a row send a byte more.
 fn longer(row: &mut Row) {
     let bytes = row.exchange.bytes(Message::CertificateVerify);
     let messages = &mut row.exchange.handshake.messages;
     messages.set(Message::CertificateVerify, Some(bytes + 1));
-    later(row);
 }
 
 fn later(row: &mut Row) {
@@ -39,33 +38,17 @@ fn usual(rows: &[Row]) -> bool {
 }
 
 #[test]
-fn rows_that_send_the_same_repeat_each_other_if_they_take_the_same() {
+fn rows_repeat_each_other_if_they_take_the_same_whatever_they_send() {
     let mut rows = same(40);
     assert!(usual(&rows));
-    // Signatures of two lengths.
+    // Signatures of two lengths, on a link so fast that nobody is later by that.
     rows.iter_mut().step_by(3).for_each(longer);
     assert!(usual(&rows));
-    // One that stands alone is explained by what it sends.
-    longer(&mut rows[0]);
-    assert!(usual(&rows));
-    // One that is not.
-    later(&mut rows[39]);
+    // A byte takes longer elsewhere, and at an edge a round trip: how many are longer is by chance.
+    rows.iter_mut().step_by(3).for_each(later);
     assert!(!usual(&rows));
-    // Those of another arm don't explain it.
     assert!(!repeat_each_other(&[&same(40), &rows], &Percentile::USUAL));
-}
-
-#[test]
-fn rows_that_each_send_something_else_show_nothing() {
-    let mut rows = same(40);
-    for (times, row) in rows.iter_mut().enumerate() {
-        (0..times / 2).for_each(|_| longer(row));
-    }
-    assert!(usual(&rows), "each twice");
-    for (times, row) in rows.iter_mut().enumerate() {
-        (0..times).for_each(|_| longer(row));
-    }
-    assert!(!usual(&rows));
+    assert!(!usual(&[]));
 }
 
 #[test]
