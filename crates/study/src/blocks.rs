@@ -3,6 +3,7 @@
 use std::iter;
 use std::ops::Range;
 
+use lastbyte_sizes::Resumption;
 use serde::{Deserialize, Serialize};
 
 use super::{Cell, Congestion, Connections, CpuTime, Experiment, Measure, Study};
@@ -136,13 +137,14 @@ impl Experiment {
     }
 
     /// Whether connections of a cell can differ by what nobody can name: luck, what they draw, other people's programs, costs
-    /// that are drawn, and BBR, which begins at a phase that the kernel draws.
+    /// that are drawn, BBR, which begins at a phase that the kernel draws, and tickets, whose lengths several connections share.
     pub fn has_luck(&self, cell: &Cell) -> bool {
         cell.has_luck()
             || cell.page.is_some()
             || cell.congestion == Congestion::Bbr
             || self.cpu == CpuTime::Calibrated
             || self.has_foreign_servers()
+            || (self.arms.iter()).any(|arm| arm.resumption != Resumption::Full)
     }
 
     /// After how many connections those of a cell may show that they repeat each other.

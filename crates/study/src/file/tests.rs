@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use insta::assert_snapshot;
 use lastbyte_link::{Bytes, Direction, Distribution, Link, Loss, Probability, Rate};
-use lastbyte_sizes::PemFiles;
+use lastbyte_sizes::{PemFiles, Resumption};
 use proptest::prelude::*;
 
 use super::*;
@@ -1753,6 +1753,9 @@ fn cells_without_luck_are_looked_at_after_40_and_400_connections() {
         let stages = experiment.stages(&experiment.cells[0], 250);
         assert_eq!(stages, [4], "{link}{load}");
     }
+    let mut resumed = up_to(1000, "", "");
+    resumed.arms[1].resumption = Resumption::Ticket;
+    assert_eq!(resumed.stages(&resumed.cells[0], 250), [4]);
 }
 
 /// A measure of up to so many connections on links that have this, and a load.
