@@ -12,7 +12,7 @@ use lastbyte::lab::{self, PreparedArm};
 use lastbyte::study::{Arm, ArmChain, Cell};
 use lastbyte_link::counted;
 use lastbyte_pki::{
-    Chain, ChainSpec, KeyAlgorithm, Note, PemFiles, PublicChain, Store,
+    Chain, ChainSpec, KeyAlgorithm, Note, PemFiles, PkiError, PublicChain, Store,
     explain as explain_certificate, verify_scts,
 };
 use lastbyte_probe::{Certificate, Document};
@@ -362,5 +362,8 @@ pub(super) fn sizes(files: &PemFiles) -> Result<(OwnChain, Vec<String>), Failure
 
 /// The sizes of a chain that has been read.
 pub(super) fn shown(chain: &PublicChain) -> Result<OwnChain, Failure> {
-    lab::sizes_of_own(chain).map_err(Failure::usage)
+    lab::sizes_of_own(chain).map_err(|error| match error {
+        PkiError::Pem { .. } => Failure::usage(error),
+        error => Failure::run(error),
+    })
 }
