@@ -233,8 +233,7 @@ pub(super) fn measure(
             experiment.cpu
         ));
     }
-    let mut cells = experiment.cells.iter();
-    if cells.any(|cell| experiment.may_end_early(cell)) {
+    if experiment.has_early_ends() {
         bar.ends_early();
     }
     if let Some(inspection) = inspection {

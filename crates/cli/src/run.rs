@@ -30,7 +30,7 @@ use lastbyte::results::{
     Action, Dataset, Environment, Folder, FolderError, GatherError, Gathered, Manifest, Start,
     Validity, file_name, gather,
 };
-use lastbyte::study::{Arm, BlockId, EngineChoice, Measure, Study, check_comparison};
+use lastbyte::study::{Arm, BlockId, EngineChoice, Study, check_comparison};
 
 #[derive(Debug, Args)]
 pub(super) struct Run {
@@ -261,12 +261,10 @@ impl Run {
                 named(&gathered),
             )));
         }
-        let may_end_early = |Measure { experiment, .. }: &Measure| {
-            let mut cells = experiment.cells.iter();
-            cells.any(|cell| experiment.may_end_early(cell))
-        };
         let mut measures = gathered.study.measures.iter();
-        if measures.any(may_end_early) || !gathered.study.searches.is_empty() {
+        if measures.any(|measure| measure.experiment.has_early_ends())
+            || !gathered.study.searches.is_empty()
+        {
             // Whether cells show enough, and where edges are, is known from all shards together.
             return print(&format!(
                 "{}: {shards} are gathered; finish it with `{resume}`\n",

@@ -126,6 +126,11 @@ impl Experiment {
         matches!(self.connections, Connections::Until(_)) || self.repeats(cell).next().is_some()
     }
 
+    /// Whether any of its cells does.
+    pub fn has_early_ends(&self) -> bool {
+        self.cells.iter().any(|cell| self.may_end_early(cell))
+    }
+
     /// How many connections those of a cell show that ended with so many: where they repeat each other, as many as there were
     /// to be. By so many it weighs, where it is put together with others.
     pub fn shown_by(&self, cell: &Cell, connections: u32) -> u32 {
@@ -149,8 +154,10 @@ impl Experiment {
 
     /// After how many connections those of a cell may show that they repeat each other.
     fn repeats(&self, cell: &Cell) -> impl Iterator<Item = u32> + Clone + use<> {
-        let looks = (!self.has_luck(cell)).then(|| self.connections.repeats());
-        looks.into_iter().flatten()
+        let ends = self.connections.repeats();
+        // Asked of each block: most experiments have no such look, whatever their cells are.
+        let is_looked_at = ends.clone().next().is_some() && !self.has_luck(cell);
+        ends.filter(move |_| is_looked_at)
     }
 
     /// Blocks that so many connections of a cell fill. None goes on behind the place of such a look.
