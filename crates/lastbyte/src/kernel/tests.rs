@@ -83,7 +83,7 @@ fn the_recipe_of_released_kernels() {
     assert_eq!(recipe.series.to_string(), "6.12");
     assert_eq!(
         recipe.digest(),
-        "8a7fee83a62b1312a19246dae88a23f0aa52adbedaf27d1f0c94d3313e0575da"
+        "ba7db3b4ae8b933f59cbb12f8fc4d8d99a1506ba8e75c8bb58158e36f6aeff97"
     );
 }
 

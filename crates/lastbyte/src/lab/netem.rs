@@ -52,7 +52,13 @@ pub enum NetemError {
     Delay(Duration),
 }
 
-/// The options for one direction. `seed` is where netem's own randomness starts from now on.
+/// Whether what becomes of a packet is by chance.
+pub(crate) fn draws(direction: &Direction) -> bool {
+    direction.loss != Loss::NONE || !direction.jitter.is_zero()
+}
+
+/// The options for one direction. `seed` is where netem's own randomness starts from now on; where nothing is drawn,
+/// all are the same.
 pub(crate) fn options(
     direction: &Direction,
     seed: u64,
@@ -138,6 +144,7 @@ pub(crate) fn options(
         );
         attribute(&mut options, TCA_NETEM_LOSS, &nested);
     }
+    let seed = if draws(direction) { seed } else { 0 };
     attribute(&mut options, TCA_NETEM_PRNG_SEED, &seed.to_ne_bytes());
     Ok(options)
 }

@@ -22,7 +22,7 @@ use netlink_packet_route::route::{
 };
 use netlink_packet_route::tc::{TcAttribute, TcHandle, TcMessage};
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
-use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
+use netlink_sys::{Socket, protocols::NETLINK_ROUTE};
 
 /// A route netlink socket in the namespace of the thread that opened it.
 pub(crate) struct Netlink {
@@ -34,6 +34,8 @@ pub(crate) struct Netlink {
 #[derive(Clone, Copy)]
 pub(crate) struct Device<'a> {
     pub(crate) name: &'a str,
+    /// Its number among the interfaces of its namespace, in which nothing has it yet.
+    pub(crate) index: u32,
     pub(crate) address: MacAddress,
 }
 
@@ -49,12 +51,10 @@ pub(crate) struct Prefix {
 }
 
 impl Netlink {
+    /// The kernel gives it an address as it sends, and takes what is sent to nobody.
     pub(crate) fn open() -> io::Result<Self> {
-        let mut socket = Socket::new(NETLINK_ROUTE)?;
-        socket.bind_auto()?;
-        socket.connect(&SocketAddr::new(0, 0))?;
         Ok(Self {
-            socket,
+            socket: Socket::new(NETLINK_ROUTE)?,
             sequence: 0,
         })
     }
@@ -215,7 +215,10 @@ impl Netlink {
         let mut bytes = vec![0; request.buffer_len()];
         request.serialize(&mut bytes);
         self.socket.send(&bytes, 0)?;
-        let (answer, _) = self.socket.recv_from_full()?;
+        // An error has the request with it.
+        const HEADERS: usize = 64;
+        let mut answer = Vec::with_capacity(HEADERS + bytes.len());
+        self.socket.recv(&mut answer, 0)?;
         let answer = NetlinkMessage::<RouteNetlinkMessage>::deserialize(&answer)
             .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.to_string()))?;
         match answer.payload {
@@ -228,6 +231,7 @@ impl Netlink {
 impl Device<'_> {
     fn message(self) -> LinkMessage {
         let mut message = LinkMessage::default();
+        message.header.index = self.index;
         message.attributes = vec![
             LinkAttribute::IfName(self.name.to_owned()),
             LinkAttribute::Address(self.address.0.to_vec()),

@@ -117,8 +117,8 @@ impl Shortcuts {
         }
     }
 
-    /// The timer that was set last, if the kernel need not be asked for it.
-    pub(crate) fn remembered<T>(self, alarm: Option<T>) -> Option<T> {
-        alarm.filter(|_| self == Shortcuts::Taken)
+    /// What was set last, a timer or a queueing discipline, if the kernel need not be asked for it.
+    pub(crate) fn remembered<T>(self, set: Option<T>) -> Option<T> {
+        set.filter(|_| self == Shortcuts::Taken)
     }
 }

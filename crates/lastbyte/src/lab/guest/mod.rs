@@ -429,7 +429,7 @@ fn over_netem(
     let [usual, ..] = arms else {
         return Ok((Vec::new(), None));
     };
-    let mut network = network::Network::new(cell, Sockets::of(usual.arm.server))?;
+    let mut network = network::Network::new(cell, Sockets::of(usual.arm.server), job.shortcuts)?;
     let tap = tap::Tap::open(&network, cell, retention.captured)?;
     let plan = |index: u32| {
         let session = experiment.arms.first().map(|arm| arm.session(cell, index));

@@ -12,17 +12,36 @@ use nix::sched::{CloneFlags, setns, unshare};
 
 use crate::lab::netem::{self, Table};
 use crate::lab::netlink::{Device, MacAddress, Netlink, Prefix};
+use crate::lab::shortcuts::Shortcuts;
 use crate::lab::surroundings::{
-    CLIENT_HOST, CLIENTS, SERVER_HOST, SERVERS, SYSCTLS, Sides, Sockets, interface, metrics,
-    set_sysctls, sysctl_of_ecn, sysctls_of,
+    CLIENT_HOST, CLIENTS, SERVER_HOST, SERVERS, SYSCTLS, Sides, Sockets, metrics, set_sysctls,
+    sysctl_of_ecn, sysctls_of,
 };
 use crate::lab::{LabError, shared, sys};
 use crate::study::{Cell, Gso, Preset, Tso};
 
-/// The name of each end's device in its own namespace.
-const DEVICE: &str = "lastbyte0";
-const ROUTER_TO_CLIENT: &str = "client";
-const ROUTER_TO_SERVER: &str = "server";
+/// An interface of a namespace. Its number is chosen here, where nothing has it yet: to ask for one takes three calls.
+#[derive(Clone, Copy)]
+struct Interface {
+    name: &'static str,
+    index: u32,
+}
+
+/// Linux's, in all namespaces (`LOOPBACK_IFINDEX`).
+const LOOPBACK: u32 = 1;
+/// Each end's device in its own namespace.
+const DEVICE: Interface = Interface {
+    name: "lastbyte0",
+    index: 10,
+};
+const ROUTER_TO_CLIENT: Interface = Interface {
+    name: "client",
+    index: 10,
+};
+const ROUTER_TO_SERVER: Interface = Interface {
+    name: "server",
+    index: 11,
+};
 /// The router's addresses on both sides (RFC 5737), which no end has for itself.
 const ROUTER_CLIENT_SIDE: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 const ROUTER_SERVER_SIDE: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 2);
@@ -40,12 +59,15 @@ pub(super) struct Network {
 struct Emulation {
     /// Toward the client, toward the server: see [`shared::end`].
     ends: [Emulated; 2],
+    shortcuts: Shortcuts,
 }
 
 struct Emulated {
     netlink: Netlink,
-    interface: u32,
+    interface: Interface,
     direction: Direction,
+    /// What it has been given last.
+    options: Option<Vec<u8>>,
 }
 
 /// One end, from its own point of view.
@@ -61,7 +83,11 @@ struct EndHost {
 
 impl Network {
     /// Makes it for one cell.
-    pub(super) fn new(cell: &Cell, sockets: Sockets) -> Result<Self, LabError> {
+    pub(super) fn new(
+        cell: &Cell,
+        sockets: Sockets,
+        shortcuts: Shortcuts,
+    ) -> Result<Self, LabError> {
         let client = namespace()?;
         let server = namespace()?;
         let router = namespace()?;
@@ -70,18 +96,12 @@ impl Network {
 
         within(&router, || {
             let mut netlink = Netlink::open()?;
-            for (name, side, namespace) in [
+            for (near, side, namespace) in [
                 (ROUTER_TO_CLIENT, &client_side, &client),
                 (ROUTER_TO_SERVER, &server_side, &server),
             ] {
-                let own = Device {
-                    name,
-                    address: side.router_mac,
-                };
-                let far = Device {
-                    name: DEVICE,
-                    address: side.mac,
-                };
+                let own = near.device(side.router_mac);
+                let far = DEVICE.device(side.mac);
                 named("veth", netlink.add_veth(own, far, namespace.as_fd()))?;
             }
             Ok(())
@@ -96,12 +116,13 @@ impl Network {
         })
         .map_err(configure)?;
 
-        let emulated = |namespace: &OwnedFd, name: &'static str, direction: &Direction| {
+        let emulated = |namespace: &OwnedFd, interface: Interface, direction: &Direction| {
             within(namespace, || {
                 Ok(Emulated {
                     netlink: Netlink::open()?,
-                    interface: interface(name)?,
+                    interface,
                     direction: direction.clone(),
+                    options: None,
                 })
             })
             .map_err(configure)
@@ -122,7 +143,7 @@ impl Network {
             client,
             server,
             router,
-            link: Emulation { ends },
+            link: Emulation { ends, shortcuts },
         };
         network.link.set(0, Seed(0), Table::Send)?;
         Ok(network)
@@ -134,11 +155,11 @@ impl Network {
         side: Side,
         action: impl FnOnce(u32) -> io::Result<T>,
     ) -> io::Result<T> {
-        let name = match side {
+        let interface = match side {
             Side::Client => ROUTER_TO_CLIENT,
             Side::Server => ROUTER_TO_SERVER,
         };
-        within(&self.router, || action(interface(name)?))
+        within(&self.router, || action(interface.index))
     }
 
     /// Gives both directions the link of `cell`, whose distribution of jitter they have already,
@@ -162,14 +183,31 @@ impl Sides for Network {
     }
 }
 
+impl Interface {
+    fn device(self, address: MacAddress) -> Device<'static> {
+        let Interface { name, index } = self;
+        Device {
+            name,
+            index,
+            address,
+        }
+    }
+}
+
 impl Emulation {
     fn set(&mut self, index: u32, seed: Seed, table: Table) -> Result<(), LabError> {
         for toward in [Side::Client, Side::Server] {
             let end = &mut self.ends[shared::end(toward)];
             let seed = seed.part(&format!("netem {index} {toward:?}")).0;
             let options = netem::options(&end.direction, seed, table)?;
-            let set = end.netlink.set_queueing(end.interface, "netem", options);
+            // One that draws nothing is as it was then, now that it is empty.
+            let known = self.shortcuts.remembered(end.options.as_ref());
+            if known == Some(&options) && !netem::draws(&end.direction) {
+                continue;
+            }
+            let set = (end.netlink).set_queueing(end.interface.index, "netem", options.clone());
             named("netem", set).map_err(LabError::Configure)?;
+            end.options = Some(options);
         }
         Ok(())
     }
@@ -183,10 +221,9 @@ impl EndHost {
         if cell.preset == Preset::Published2024 {
             set_sysctls(PUBLISHED_2024)?;
         }
-        let loopback = interface("lo")?;
-        let device = interface(DEVICE)?;
+        let device = DEVICE.index;
         let mut netlink = Netlink::open()?;
-        named("loopback", netlink.set_up(loopback, Vec::new()))?;
+        named("loopback", netlink.set_up(LOOPBACK, Vec::new()))?;
         named("address", netlink.add_address(device, host(self.address)))?;
         let mut settings = vec![mtu(cell)];
         if cell.gso == Gso::Off {
@@ -194,11 +231,11 @@ impl EndHost {
         }
         named("device", netlink.set_up(device, settings))?;
         if cell.hosts.tso == Tso::Off {
-            named("TSO", sys::turn_off_tso(DEVICE))?;
+            named("TSO", sys::turn_off_tso(DEVICE.name))?;
         }
         let neighbour = netlink.add_neighbour(device, self.router, self.router_mac);
         named("neighbour", neighbour)?;
-        let local = netlink.add_local_prefix(loopback, self.own);
+        let local = netlink.add_local_prefix(LOOPBACK, self.own);
         named("local addresses", local)?;
         let hop = netlink.add_hop(device, self.peer, self.router, self.metrics.clone());
         named("route", hop)
@@ -250,8 +287,8 @@ fn sides(cell: &Cell, sockets: Sockets) -> [EndHost; 2] {
 }
 
 /// The router's part: everyone on this side is reached through the host there.
-fn route(name: &str, side: &EndHost, cell: &Cell) -> io::Result<()> {
-    let device = interface(name)?;
+fn route(to: Interface, side: &EndHost, cell: &Cell) -> io::Result<()> {
+    let device = to.index;
     let mut netlink = Netlink::open()?;
     let address = netlink.add_address(device, host(side.router));
     named("router's address", address)?;

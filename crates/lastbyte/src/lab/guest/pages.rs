@@ -42,7 +42,7 @@ pub(super) fn run(
         mount_memory(place).map_err(LabError::Configure)?;
     }
     let origins = programs::origins(arm, cell, store)?;
-    let mut network = Network::new(cell, Sockets::OfPrograms)?;
+    let mut network = Network::new(cell, Sockets::OfPrograms, job.shortcuts)?;
     let seed = link_seed(experiment.seed, &cell.link);
     let computing = Computing::in_guest(experiment, &arm.arm, cell);
     let mut stage = Stage::set(

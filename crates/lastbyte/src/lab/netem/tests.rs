@@ -47,9 +47,35 @@ fn a_plain_direction_is_delay_rate_queue_and_seed() {
         (10, 17_000_000i64.to_ne_bytes().to_vec()),
         (11, 0i64.to_ne_bytes().to_vec()),
         (6, [125_000_000u32, 0, 0, 0].map(u32::to_ne_bytes).concat()),
-        (14, 0x1122_3344_5566_7788u64.to_ne_bytes().to_vec()),
+        // Which nothing is drawn from.
+        (14, vec![0; 8]),
     ];
     assert_eq!(attributes, expected);
+}
+
+#[test]
+fn what_draws_has_a_seed() {
+    let lossy = Direction {
+        loss: "1%".parse().unwrap(),
+        ..gigabit()
+    };
+    let bursty = Direction {
+        loss: "gemodel:0%/100%".parse().unwrap(),
+        ..gigabit()
+    };
+    let jittery = Direction {
+        jitter: MS,
+        ..gigabit()
+    };
+    for (direction, draws) in [
+        (gigabit(), false),
+        (lossy, true),
+        (bursty, true),
+        (jittery, true),
+    ] {
+        let [one, other] = [1, 2].map(|seed| options(&direction, seed, Table::Keep).unwrap());
+        assert_eq!(one != other, draws, "{direction:?}");
+    }
 }
 
 #[test]
