@@ -156,7 +156,7 @@ pub fn part_of(
         ..header.clone()
     };
     let sample = there.sample(rows.to_vec());
-    let mut writer = ParquetWriter::new(Cursor::new(Vec::new()))?;
+    let mut writer = ParquetWriter::of_part(Cursor::new(Vec::new()), rows.len())?;
     writer.write(&there.batch(study, &sample)?)?;
     Ok(writer.finish(header)?.into_inner())
 }

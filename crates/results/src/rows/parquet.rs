@@ -36,6 +36,8 @@ const KEY: &str = "lastbyte";
 const COLUMNS_KEY: &str = "columns";
 /// Rows that are held in memory at most: those of a row group.
 const GROUP: usize = 8192;
+/// Rows of a part that is not worth packing.
+const FEW: usize = 64;
 /// Rows that get their fields, column by column, before the next ones do: all of a group would leave the processor's caches at
 /// each column.
 const AT_ONCE: usize = 256;
@@ -62,7 +64,21 @@ impl<W: Write + Seek + Send> ParquetWriter<W> {
     ///
     /// When `out` can't be written.
     pub fn new(out: W) -> io::Result<Self> {
-        Table::new(out, "connection", &COLUMNS).map(Self)
+        Table::new(out, "connection", &COLUMNS, Packing::Whole).map(Self)
+    }
+
+    /// The same for a file that is soon merged with others, of so many rows.
+    ///
+    /// # Errors
+    ///
+    /// As [`ParquetWriter::new`].
+    pub fn of_part(out: W, rows: usize) -> io::Result<Self> {
+        let packing = if rows <= FEW {
+            Packing::Plain
+        } else {
+            Packing::Whole
+        };
+        Table::new(out, "connection", &COLUMNS, packing).map(Self)
     }
 
     /// Has the file tell what each column holds, for readers that know nothing else of it.
@@ -106,6 +122,15 @@ impl<W: Write + Seek + Send> ParquetWriter<W> {
     }
 }
 
+/// What is done for a file to be small.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Packing {
+    /// Fields are in dictionaries, and compressed; readers find the least and the greatest of each column.
+    Whole,
+    /// Nothing: of a few rows, all that takes longer than the rest of the writing, and than of the reading.
+    Plain,
+}
+
 /// A table of some columns, written row group by row group.
 pub(super) struct Table<W: Write + Seek + Send> {
     file: SerializedFileWriter<Sealed<W>>,
@@ -115,13 +140,24 @@ pub(super) struct Table<W: Write + Seek + Send> {
 
 impl<W: Write + Seek + Send> Table<W> {
     /// Begins a file at the beginning of `out`, each row of which is a `row`.
-    pub(super) fn new<V>(out: W, row: &str, columns: &[Column<V>]) -> io::Result<Self> {
+    pub(super) fn new<V>(
+        out: W,
+        row: &str,
+        columns: &[Column<V>],
+        packing: Packing,
+    ) -> io::Result<Self> {
         let properties = WriterProperties::builder()
             .set_created_by(concat!("lastbyte ", env!("CARGO_PKG_VERSION")).to_owned())
-            .set_compression(Compression::SNAPPY)
-            .set_statistics_enabled(EnabledStatistics::Chunk)
-            .set_offset_index_disabled(true)
-            .build();
+            .set_offset_index_disabled(true);
+        let properties = match packing {
+            Packing::Whole => properties
+                .set_compression(Compression::SNAPPY)
+                .set_statistics_enabled(EnabledStatistics::Chunk),
+            Packing::Plain => properties
+                .set_dictionary_enabled(false)
+                .set_statistics_enabled(EnabledStatistics::None),
+        };
+        let properties = properties.build();
         let schema = schema(row, columns).map_err(into_io)?;
         let mut file = SerializedFileWriter::new(Sealed::new(out), schema, Arc::new(properties))
             .map_err(into_io)?;

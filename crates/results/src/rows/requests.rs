@@ -8,7 +8,7 @@ use lastbyte_page::Kind as ResourceKind;
 use lastbyte_page::cdp::{Connecting, Load, Request, Source};
 use serde::Serialize;
 
-use super::parquet::Table;
+use super::parquet::{Packing, Table};
 use super::{Batch, COLUMNS, Column, Connection, Kind, Value};
 use crate::loaded::Loaded;
 
@@ -210,7 +210,7 @@ impl<W: Write + Seek + Send> RequestWriter<W> {
     ///
     /// When `out` can't be written.
     pub fn new(out: W) -> io::Result<Self> {
-        let mut table = Table::new(out, "request", &REQUEST_COLUMNS)?;
+        let mut table = Table::new(out, "request", &REQUEST_COLUMNS, Packing::Whole)?;
         table.describe(&REQUEST_COLUMNS);
         Ok(Self(table))
     }

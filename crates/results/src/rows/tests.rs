@@ -143,6 +143,28 @@ fn what_parquet_can_not_hold_is_an_error() {
     );
 }
 
+#[test]
+fn a_part_of_few_rows_holds_what_one_of_many_does() {
+    let experiment = experiment(&[CLASSICAL, HYBRID], vec![cell("1%", "50KiB")], 3);
+    for mut sample in samples(&experiment) {
+        sample.rows[1].outcome = failed("reset");
+        sample.rows[2].times = Times::default();
+        let batch = Batch::new(ORIGIN, &experiment, &sample).unwrap();
+        let written = |rows: usize| {
+            let out = std::io::Cursor::new(Vec::new());
+            let mut writer = ParquetWriter::of_part(out, rows).unwrap();
+            writer.write(&batch).unwrap();
+            writer.finish(&()).unwrap().into_inner()
+        };
+        let (few, many) = (written(3), written(1000));
+        assert_ne!(few, many);
+        for bytes in [few, many] {
+            let rows = ParquetReader::of_bytes(bytes).unwrap().take(3).unwrap();
+            assert_eq!(rows, sample.rows);
+        }
+    }
+}
+
 /// Parquet has such a field of the first row alone.
 #[test]
 fn what_is_no_row_s_own_is_common_to_all_rows() {
