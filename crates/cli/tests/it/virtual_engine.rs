@@ -1045,6 +1045,50 @@ data = "30KiB"
     assert!(50 * apart <= all, "{apart} of {all} rows");
 }
 
+/// What repeats itself is measured until that is known, and results report it.
+#[test]
+fn cells_without_luck_end_early_and_pages_report_that() {
+    let place = Place::new(
+        r#"
+connections = "up to 200"
+cpu = "none"
+percentiles = [50, 90]
+[arm.classical]
+tls = "x25519/rsa-2048"
+[link.good]
+rtt = "70ms"
+[link.bad]
+rtt = "70ms"
+loss = "1%"
+[[measure]]
+id = "good"
+links = ["good"]
+data = "0B"
+[[measure]]
+id = "both"
+data = "0B"
+"#,
+    );
+    succeed(&mut place.run("early"));
+    let rows = place.measured("early");
+    let rows: Vec<usize> = rows.iter().map(|sample| sample.rows.len()).collect();
+    assert_eq!(rows, [40, 40, 200]);
+    let page = place.path("page.html");
+    succeed(
+        lastbyte(["report"])
+            .arg(place.path("early"))
+            .arg("-o")
+            .arg(&page),
+    );
+    let page = fs::read_to_string(page).unwrap();
+    for reported in [
+        "<p>Exact after 40 connections, as nothing is by chance: 200 would have",
+        "<p>Exact after 40 connections in cells in which nothing is by chance: 200",
+    ] {
+        assert_eq!(page.matches(reported).count(), 1, "{reported}");
+    }
+}
+
 /// Whatever a guest has measured before, rows are those of one that has measured nothing.
 #[test]
 fn a_guest_measures_each_block_as_if_it_were_its_first() {

@@ -1,5 +1,7 @@
 //! The page.
 
+use std::collections::BTreeSet;
+
 use lastbyte_link::{counted, shell_word};
 use maud::{Markup, PreEscaped, html};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
@@ -640,6 +642,10 @@ fn origin(findings: &Findings) -> Markup {
     let versions: Vec<String> = (environment.versions.iter())
         .map(|(name, version)| format!("{name} {version}"))
         .collect();
+    // Measures of one study say the same.
+    let precision: BTreeSet<String> = (findings.summaries.iter())
+        .filter_map(text::precision)
+        .collect();
     html! {
         section id="origin" {
             h2 { "How it was measured" }
@@ -653,6 +659,9 @@ fn origin(findings: &Findings) -> Markup {
             }
             @if let Some(buffers) = text::buffers(&findings.summaries) {
                 p { (buffers) }
+            }
+            @for precision in &precision {
+                p { (precision.trim_end_matches('.')) "." }
             }
             p { "Processor: " (environment.host.cpu) ", " (environment.host.cpus) " in use." }
             @if !study.text.is_empty() {
