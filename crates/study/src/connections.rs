@@ -195,7 +195,7 @@ pub enum ConnectionsError {
     )]
     NoNumber(String),
     /// It is too small or too large.
-    #[error("can't be {0}: use 1 to {most}", most = Connections::MOST)]
+    #[error("{0} connections can't be had: use 1 to {most}", most = Connections::MOST)]
     Range(String),
     /// It does not say until when.
     #[error("{0:?} says no precision: write one such as \"until ±2%\"")]

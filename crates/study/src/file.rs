@@ -522,8 +522,10 @@ fn connections(field: &Field) -> Result<Connections, StudyError> {
     }
     if field.is_text() {
         field.parse()
-    } else {
+    } else if field.is_integer() {
         field.whole(1..=Connections::MOST).map(Connections::Fixed)
+    } else {
+        Err(field.wrong_type("a whole number, \"up to 1000\" or \"until ±2%\""))
     }
 }
 

@@ -386,7 +386,7 @@ fn options_that_can_not_be() {
         ),
         (
             vec!["compare", "--connections", "0"],
-            "'--connections <N>': can't be 0: use 1 to 1000000",
+            "'--connections <N>': 0 connections can't be had: use 1 to 1000000",
         ),
         (
             vec!["compare", "--concurrency", "0"],

@@ -213,6 +213,10 @@ impl<'a> Field<'a> {
         self.value.is_str()
     }
 
+    pub(super) fn is_integer(&self) -> bool {
+        self.value.is_integer()
+    }
+
     /// A text that is not empty.
     pub(super) fn text(&self) -> Result<&'a str, StudyError> {
         match self.value.as_str() {
@@ -450,7 +454,8 @@ impl<'a> Field<'a> {
         })
     }
 
-    fn wrong_type(&self, wanted: &str) -> StudyError {
+    /// An error: the value is of another kind than what is `wanted`.
+    pub(super) fn wrong_type(&self, wanted: &str) -> StudyError {
         let found = match self.value {
             DeValue::String(_) => "a text",
             DeValue::Integer(_) => "a whole number",

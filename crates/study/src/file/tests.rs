@@ -759,7 +759,7 @@ const ERRORS: &[(&str, &str, &str)] = &[
     (
         "1000",
         "1.5",
-        r#"2: "connections" is a fraction: write a whole number"#,
+        r#"2: "connections" is a fraction: write a whole number, "up to 1000" or "until ±2%""#,
     ),
     (
         "1000",
