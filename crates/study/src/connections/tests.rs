@@ -69,7 +69,10 @@ fn what_is_no_number_of_connections_is_told_with_the_hint() {
         ("±2%", format!("\"±2%\" {no_number}")),
         ("untill ±2%", format!("\"untill ±2%\" {no_number}")),
         ("0", "0 connections can't be had: use 1 to 1000000".into()),
-        ("1000001", "1000001 connections can't be had: use 1 to 1000000".into()),
+        (
+            "1000001",
+            "1000001 connections can't be had: use 1 to 1000000".into(),
+        ),
         (
             "99999999999",
             "99999999999 connections can't be had: use 1 to 1000000".into(),

@@ -43,7 +43,7 @@ const INIT_LINK: &str = "init";
 const JOB_LINK: &str = "job";
 /// Lines of the console that are kept to tell why a guest died.
 const RETAINED_LINES: usize = 100;
-/// How many guests wait at most. Each has 60 MB of memory.
+/// How many guests wait at most. Each has some 40 MB of memory.
 const IDLE: usize = 16;
 /// A guest that has waited while so many blocks were measured makes room for another.
 const PASSED_OVER: u64 = 64;
