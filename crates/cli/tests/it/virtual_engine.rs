@@ -77,6 +77,13 @@ impl Place {
     fn measured(&self, folder: &str) -> Vec<Sample> {
         samples(&self.path(folder))
     }
+
+    /// The page of what a folder holds.
+    fn page(&self, folder: &str) -> String {
+        let folder = self.path(folder);
+        succeed(lastbyte(["report"]).arg(&folder));
+        fs::read_to_string(folder.join("report.html")).unwrap()
+    }
 }
 
 /// Runs what must succeed.
@@ -1045,7 +1052,7 @@ data = "30KiB"
     assert!(50 * apart <= all, "{apart} of {all} rows");
 }
 
-/// What repeats itself is measured until that is known, and results report it.
+/// What repeats itself is measured until that shows, and results report it.
 #[test]
 fn cells_without_luck_end_early_and_pages_report_that() {
     let place = Place::new(
@@ -1073,14 +1080,7 @@ data = "0B"
     let rows = place.measured("early");
     let rows: Vec<usize> = rows.iter().map(|sample| sample.rows.len()).collect();
     assert_eq!(rows, [40, 40, 200]);
-    let page = place.path("page.html");
-    succeed(
-        lastbyte(["report"])
-            .arg(place.path("early"))
-            .arg("-o")
-            .arg(&page),
-    );
-    let page = fs::read_to_string(page).unwrap();
+    let page = place.page("early");
     for reported in [
         "<p>Exact after 40 connections, as nothing is by chance: 200 would have",
         "<p>Exact after 40 connections in cells in which nothing is by chance: 200",
@@ -1536,14 +1536,7 @@ data = ["0KiB", "20KiB"]
 "#;
     let place = Place::new(STUDY);
     succeed(&mut place.run("results"));
-    let page = place.path("page.html");
-    succeed(
-        lastbyte(["report"])
-            .arg(place.path("results"))
-            .arg("-o")
-            .arg(&page),
-    );
-    let page = fs::read_to_string(page).unwrap();
+    let page = place.page("results");
     let (_, command) = page.split_once("<pre>lastbyte ").unwrap();
     let (command, _) = command.split_once('<').unwrap();
     let rows = place.path("rows.csv");
@@ -1619,8 +1612,7 @@ data = "1KiB"
         fs::read_to_string(place.path("results/search-edges.json")).unwrap(),
         text
     );
-    succeed(lastbyte(["report"]).arg(place.path("results")));
-    let page = fs::read_to_string(place.path("results/report.html")).unwrap();
+    let page = place.page("results");
     assert!(page.contains("Edges of the first byte: edges"), "{page}");
 }
 

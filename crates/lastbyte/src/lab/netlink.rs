@@ -24,6 +24,9 @@ use netlink_packet_route::tc::{TcAttribute, TcHandle, TcMessage};
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use netlink_sys::{Socket, protocols::NETLINK_ROUTE};
 
+/// The number of the loopback interface in each namespace (Linux's `LOOPBACK_IFINDEX`).
+pub(crate) const LOOPBACK: u32 = 1;
+
 /// A route netlink socket in the namespace of the thread that opened it.
 pub(crate) struct Netlink {
     socket: Socket,

@@ -17,7 +17,7 @@ use netlink_packet_route::route::RouteMetric;
 use nix::sched::{CloneFlags, setns, unshare};
 
 use super::LabError;
-use super::netlink::{Netlink, Prefix};
+use super::netlink::{LOOPBACK, Netlink, Prefix};
 use super::sys;
 use crate::study::{Cell, Ecn, Hosts, Server, Timestamps};
 
@@ -228,10 +228,9 @@ fn configure(
     set_sysctls(SYSCTLS)?;
     set_sysctls(&sysctls_of(hosts))?;
     set_sysctls(sysctl_of_ecn(hosts))?;
-    let loopback = interface("lo")?;
     let device = interface(DEVICE)?;
     let mut netlink = Netlink::open()?;
-    netlink.set_up(loopback, Vec::new())?;
+    netlink.set_up(LOOPBACK, Vec::new())?;
     netlink.add_address(
         device,
         Prefix {
@@ -251,7 +250,7 @@ fn configure(
         ],
     )?;
     netlink.remove_queueing(device)?;
-    netlink.add_local_prefix(loopback, own)?;
+    netlink.add_local_prefix(LOOPBACK, own)?;
     netlink.add_route(device, peer, address, metrics)
 }
 
@@ -269,7 +268,7 @@ pub(crate) fn set_sysctls(settings: &[(&str, impl AsRef<[u8]>)]) -> io::Result<(
     Ok(())
 }
 
-pub(crate) fn interface(name: &str) -> io::Result<u32> {
+fn interface(name: &str) -> io::Result<u32> {
     Ok(nix::net::if_::if_nametoindex(name)?)
 }
 

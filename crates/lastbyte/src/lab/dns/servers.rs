@@ -13,9 +13,9 @@ use netlink_packet_route::link::LinkAttribute;
 use super::{DnsError, NAME_SERVER, PORT, Published, Resolver, zone};
 use crate::lab::LabError;
 use crate::lab::netem;
-use crate::lab::netlink::{Netlink, Prefix};
+use crate::lab::netlink::{LOOPBACK, Netlink, Prefix};
 use crate::lab::process::{self, Priority, Process, StartError};
-use crate::lab::surroundings::{Sides, interface};
+use crate::lab::surroundings::Sides;
 use crate::study::Mtu;
 
 const NAMED: &str = "named";
@@ -159,7 +159,7 @@ fn add_name_server() -> io::Result<()> {
         address: NAME_SERVER,
         length: 32,
     };
-    Netlink::open()?.add_address(interface("lo")?, address)
+    Netlink::open()?.add_address(LOOPBACK, address)
 }
 
 /// Puts so much time between the client and its resolver.
@@ -174,15 +174,14 @@ fn delay_loopback(rtt: Duration) -> Result<(), LabError> {
     };
     let options = netem::options(&direction, 0, netem::Table::Send)?;
     let set_up = || {
-        let loopback = interface("lo")?;
         let mut netlink = Netlink::open()?;
         // Packets as they would be on the way to another host.
         let settings = vec![
             LinkAttribute::Mtu(Mtu::ETHERNET.bytes().into()),
             LinkAttribute::GsoMaxSegs(1),
         ];
-        netlink.set_up(loopback, settings)?;
-        netlink.set_queueing(loopback, "netem", options)
+        netlink.set_up(LOOPBACK, settings)?;
+        netlink.set_queueing(LOOPBACK, "netem", options)
     };
     set_up().map_err(|error| DnsError::NoNetem(error).into())
 }

@@ -11,7 +11,7 @@ use netlink_packet_route::route::RouteMetric;
 use nix::sched::{CloneFlags, setns, unshare};
 
 use crate::lab::netem::{self, Table};
-use crate::lab::netlink::{Device, MacAddress, Netlink, Prefix};
+use crate::lab::netlink::{Device, LOOPBACK, MacAddress, Netlink, Prefix};
 use crate::lab::shortcuts::Shortcuts;
 use crate::lab::surroundings::{
     CLIENT_HOST, CLIENTS, SERVER_HOST, SERVERS, SYSCTLS, Sides, Sockets, metrics, set_sysctls,
@@ -27,8 +27,6 @@ struct Interface {
     index: u32,
 }
 
-/// Linux's, in all namespaces (`LOOPBACK_IFINDEX`).
-const LOOPBACK: u32 = 1;
 /// Each end's device in its own namespace.
 const DEVICE: Interface = Interface {
     name: "lastbyte0",
@@ -66,7 +64,7 @@ struct Emulated {
     netlink: Netlink,
     interface: Interface,
     direction: Direction,
-    /// What it has been given last.
+    /// What it has been given last, if that draws nothing: it is as it was then, once it is empty.
     options: Option<Vec<u8>>,
 }
 
@@ -200,14 +198,14 @@ impl Emulation {
             let end = &mut self.ends[shared::end(toward)];
             let seed = seed.part(&format!("netem {index} {toward:?}")).0;
             let options = netem::options(&end.direction, seed, table)?;
-            // One that draws nothing is as it was then, now that it is empty.
-            let known = self.shortcuts.remembered(end.options.as_ref());
-            if known == Some(&options) && !netem::draws(&end.direction) {
+            if self.shortcuts.remembered(end.options.as_ref()) == Some(&options) {
                 continue;
             }
-            let set = (end.netlink).set_queueing(end.interface.index, "netem", options.clone());
+            end.options = (!netem::draws(&end.direction)).then(|| options.clone());
+            let set = end
+                .netlink
+                .set_queueing(end.interface.index, "netem", options);
             named("netem", set).map_err(LabError::Configure)?;
-            end.options = Some(options);
         }
         Ok(())
     }
