@@ -41,7 +41,9 @@ fn a_guest_kernel_gains_no_rights_and_sees_no_network() {
     need_root();
     let step = |program: &str| {
         let parent = std::process::id().to_string();
-        let mut command = lastbyte(["__boot", &parent, "anywhere", "/bin/sh", "-c", program]);
+        let mut command = lastbyte([
+            "__boot", &parent, "anywhere", "taken", "/bin/sh", "-c", program,
+        ]);
         let ended = run(&mut command);
         assert_eq!(ended.code, Some(0), "{ended:?}");
         ended.stdout

@@ -1263,6 +1263,28 @@ fn every_emulation_has_servers_take_their_time() {
     }
 }
 
+/// It is mounted for the guest, unless whoever makes such a call may be killed.
+#[test]
+fn a_guests_memory_is_in_large_pages_where_they_can_be_had() {
+    const KERNEL: &str = "echo $TMPDIR; stat --file-system --format %T $TMPDIR/";
+    let parent = std::process::id().to_string();
+    let memory = |shortcuts: &str, refused: Option<Refused>| {
+        let step = ["__boot", &parent, "anywhere", shortcuts];
+        let mut command = lastbyte(step);
+        command.args(["sh", "-c", KERNEL]).env("TMPDIR", "/dev/shm");
+        if let Some(refused) = refused {
+            refuse(&mut command, refused);
+        }
+        succeed(&mut command).stdout
+    };
+    let large = memory("taken", None);
+    assert!(large.starts_with("/proc/self/fd/"), "{large}");
+    assert!(large.ends_with("\ntmpfs\n"), "{large}");
+    let usual = "/dev/shm\ntmpfs\n";
+    assert_eq!(memory("avoid", None), usual);
+    assert_eq!(memory("taken", Some(Refused::FsopenOrDie)), usual);
+}
+
 /// What a container's seccomp profile refuses.
 #[derive(Clone, Copy)]
 enum Refused {
@@ -1271,6 +1293,8 @@ enum Refused {
     Filters,
     /// mount(2), which guests call and hosts of programs rarely: whoever calls it is killed, as by a service of systemd.
     MountOrDie,
+    /// fsopen(2), in the same way.
+    FsopenOrDie,
     /// personality(2), but for the values that the profiles of Docker, Podman and Kubernetes let pass.
     Personality,
 }
@@ -1294,6 +1318,7 @@ fn refuse(command: &mut Command, refused: Refused) {
         Refused::Ptrace => (libc::SYS_ptrace, &[]),
         Refused::Filters => (libc::SYS_seccomp, &[]),
         Refused::MountOrDie => (libc::SYS_mount, &[]),
+        Refused::FsopenOrDie => (libc::SYS_fsopen, &[]),
         Refused::Personality => (
             libc::SYS_personality,
             &[0, 0x8, 0x2_0000, 0x2_0008, 0xffff_ffff],
@@ -1309,7 +1334,7 @@ fn refuse(command: &mut Command, refused: Refused) {
         filters.push(filter(JUMP_IF_EQUAL, left, 0, *value));
     }
     let refusal = match refused {
-        Refused::MountOrDie => libc::SECCOMP_RET_KILL_PROCESS,
+        Refused::MountOrDie | Refused::FsopenOrDie => libc::SECCOMP_RET_KILL_PROCESS,
         _ => libc::SECCOMP_RET_ERRNO | libc::EPERM as u32,
     };
     filters.push(filter(RETURN, 0, 0, refusal));

@@ -87,9 +87,10 @@ pub fn inner_command(arguments: &[OsString]) -> Option<ExitCode> {
         [word, folder, ..] if word == guest::COMMAND && std::process::id() == 1 => {
             guest::main(Path::new(folder))
         }
-        [word, parent, cpu, kernel, rest @ ..] if word == boot::COMMAND => {
-            let [parent, cpu] = [parent, cpu].map(|word| word.to_string_lossy());
-            let error = boot::main(&parent, &cpu, kernel, rest);
+        [word, parent, cpu, shortcuts, kernel, rest @ ..] if word == boot::COMMAND => {
+            let [parent, cpu, shortcuts] =
+                [parent, cpu, shortcuts].map(|word| word.to_string_lossy());
+            let error = boot::main(&parent, &cpu, &shortcuts, kernel, rest);
             let _ = writeln!(io::stderr(), "lastbyte: {}: {error}", kernel.display());
             Some(ExitCode::FAILURE)
         }

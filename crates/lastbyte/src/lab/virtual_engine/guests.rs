@@ -28,6 +28,7 @@ use crate::lab::guest::fork_server::TURN;
 use crate::lab::interception::Interception;
 use crate::lab::lock::lock;
 use crate::lab::scratch::Scratch;
+use crate::lab::shortcuts::Shortcuts;
 use crate::lab::{SHARED_MEMORY, boot, cores, guest, machine};
 use crate::study::{Arm, PageSource, Profile};
 
@@ -157,6 +158,7 @@ pub(super) struct Order<'a> {
     pub(super) term: GuestTerm,
     /// The processor that it stays on.
     pub(super) cpu: Option<usize>,
+    pub(super) shortcuts: Shortcuts,
     /// The job's folder.
     pub(super) folder: &'a Path,
     pub(super) interrupt: &'a AtomicBool,
@@ -235,7 +237,13 @@ impl Guests {
             computing,
         } = order.boot;
         let folder = boot::memory_folder(memory).map_err(io::Error::other)?;
-        let mut command = boot::command(&self.program, &self.kernel.path, &folder.path, order.cpu);
+        let mut command = boot::command(
+            &self.program,
+            &self.kernel.path,
+            &folder.path,
+            order.cpu,
+            order.shortcuts,
+        );
         command
             .arg(format!("mem={}", memory.0))
             .args(["rootfstype=hostfs", "rootflags=/", "ro", "quiet"])
