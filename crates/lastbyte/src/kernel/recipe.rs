@@ -124,6 +124,7 @@ pub(super) const RECIPES: Recipes = Recipes {
             patch!("6.12", "0010-computing"),
             patch!("6.12", "0011-killed-dentries"),
             patch!("0012-mapped-ahead"),
+            patch!("0013-read-ahead"),
         ],
     },
     // It asks the host how large the floating-point state is (0002), keeps none for timers (0006), and waits for
@@ -147,6 +148,7 @@ pub(super) const RECIPES: Recipes = Recipes {
             patch!("0009-fault-around"),
             patch!("7.3", "0010-computing"),
             patch!("0012-mapped-ahead"),
+            patch!("0013-read-ahead"),
         ],
     }],
 };

@@ -83,7 +83,7 @@ fn the_recipe_of_released_kernels() {
     assert_eq!(recipe.series.to_string(), "6.12");
     assert_eq!(
         recipe.digest(),
-        "ba7db3b4ae8b933f59cbb12f8fc4d8d99a1506ba8e75c8bb58158e36f6aeff97"
+        "b54958d2be593b99277d55598ddb0205c072f8563604143c81d8a9031d61c994"
     );
 }
 
