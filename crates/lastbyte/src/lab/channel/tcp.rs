@@ -18,6 +18,8 @@ use crate::study::Flush;
 
 /// Ciphertext that waits in memory at most. A response up to this size is one `write`.
 const MAX_PENDING: usize = 1 << 20;
+/// Of the memory for that, what a connection keeps when all is written.
+const KEPT: usize = 64 << 10;
 /// The highest low-water mark: see [`Shortcuts`](crate::lab::Shortcuts).
 const LOW_WATER: Bytes = Bytes(64 << 10);
 /// Larger than a receive buffer's worth of one wake-up at the rates of interest.
@@ -209,6 +211,7 @@ impl Channel for TcpChannel {
         }
         self.flushed += self.pending.len() as u64;
         self.pending.clear();
+        self.pending.shrink_to(KEPT);
         self.parts.clear();
         self.written = 0;
         Ok(())
@@ -337,6 +340,21 @@ mod tests {
             channel.wake_for(awaited);
             assert_eq!(channel.low_water, bytes, "{awaited:?}");
         }
+    }
+
+    #[test]
+    fn what_is_written_is_given_back() {
+        let (mut channel, mut peer) = channel(None);
+        let reader = std::thread::spawn(move || io::copy(&mut peer, &mut io::sink()));
+        channel.write(&[0; MAX_PENDING]).unwrap();
+        channel.take_output();
+        assert!(channel.pending.capacity() >= MAX_PENDING);
+        let shared = Shared::new(0);
+        channel.flush(&|| shared.hold(0, Side::Server)).unwrap();
+        assert!(channel.pending.capacity() <= KEPT);
+        assert_eq!(channel.sent(), MAX_PENDING as u64);
+        drop(channel);
+        assert_eq!(reader.join().unwrap().unwrap(), MAX_PENDING as u64);
     }
 
     #[test]
