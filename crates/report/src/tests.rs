@@ -850,7 +850,7 @@ fn what_was_measured_until_it_was_precise_enough_says_so() {
     }
     let summary = summary(&experiment, &samples);
     let told = "Measured until ±0.01%, with 200 to 10000 connections. Intervals are 99.29 % ones, so \
-                that those of all 7 looks hold together with 95 %";
+                that those of all 7 looks hold together with 95 %.";
     let warning = " of TTLB is known to ±";
     for text in [
         table(&summary, Screen::PLAIN, Detail::Everything),

@@ -161,7 +161,7 @@ pub(super) fn precision(summary: &Summary) -> Option<String> {
     let level = level(summary.level().percent());
     Some(format!(
         "Measured until {precision}, with {least} to {most} connections. Intervals are {level} ones, so that \
-         those of all {looks} looks hold together with 95 %"
+         those of all {looks} looks hold together with 95 %."
     ))
 }
 

@@ -661,7 +661,7 @@ fn origin(findings: &Findings) -> Markup {
                 p { (buffers) }
             }
             @for precision in &precision {
-                p { (precision.trim_end_matches('.')) "." }
+                p { (precision) }
             }
             p { "Processor: " (environment.host.cpu) ", " (environment.host.cpus) " in use." }
             @if !study.text.is_empty() {
