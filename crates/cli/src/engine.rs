@@ -101,10 +101,20 @@ pub(super) fn choose<'a>(
                         engine: Carrier::Virtual(Box::new(kernel), chosen.way),
                     },
                 },
-                (Ok(_), Ok(None)) => live(format!(
-                    "the live engine, as no kernel is built for the virtual one: run {}",
-                    kernel::GET
-                )),
+                (Ok(_), Ok(None)) => match kernel::require() {
+                    // Whoever names a kernel does not mean this machine's.
+                    Err(
+                        error @ KernelError::NotBuilt {
+                            series: Some(_), ..
+                        },
+                    ) => {
+                        return Err(error.into());
+                    }
+                    _ => live(format!(
+                        "the live engine, as no kernel is built for the virtual one: run {}",
+                        kernel::GET
+                    )),
+                },
                 (Ok(_), Err(error)) if has_no_folder(&error) => {
                     live(format!("the live engine: {error}"))
                 }

@@ -523,6 +523,13 @@ fn what_it_cannot_do_is_told_before_anything_runs() {
             )
         )
     );
+    // Who names a kernel is not given this machine's, whatever engine could run.
+    let mut command = lastbyte(["compare"]);
+    command.env("LASTBYTE_CACHE", no_kernel.path());
+    let ended = run(command.env("LASTBYTE_LINUX", "7.3"));
+    let told = "lastbyte: no kernel of Linux 7.3, which LASTBYTE_LINUX asks for, is built";
+    assert_eq!(ended.code, Some(3), "{ended:?}");
+    assert!(ended.stderr.starts_with(told), "{ended:?}");
 
     let study = LOSSY.replace("10mbit", "1000001bit");
     let place = Place::new(&study);
@@ -1261,6 +1268,18 @@ fn every_emulation_has_servers_take_their_time() {
             "{netem:?} with netem, {link:?} with the emulator"
         );
     }
+}
+
+/// Where a link has no rate, all of a window comes in one moment, and how much of it one read takes decides how far a receive buffer
+/// grows, and so a round trip of the second response.
+#[test]
+fn shortcuts_show_in_no_row_where_all_comes_at_once() {
+    let rows = |shortcuts: &str| {
+        let question = "compare --baseline X25519MLKEM768/ml-dsa-87 --engine virtual --rtt 5ms --rate unlimited --requests 2 \
+                        --data 180KiB,208KiB --cpu none --connections 2 --format csv --shortcuts";
+        succeed(lastbyte(question.split_whitespace()).arg(shortcuts)).stdout
+    };
+    assert_eq!(rows("taken"), rows("avoid"));
 }
 
 /// It is mounted for the guest, unless whoever makes such a call may be killed.

@@ -436,8 +436,7 @@ impl<'a> Endpoints<'a> {
                 Event::Resolver => self.take_answers()?,
                 Event::Due => self.do_due()?,
                 Event::Ready { slot, end } => {
-                    let input = input_of(event.events());
-                    self.ready(slot, end, self.settings.shortcuts.input(input))?;
+                    self.ready(slot, end, input_of(event.events()))?;
                 }
             }
         }
@@ -697,9 +696,14 @@ impl<'a> Endpoints<'a> {
     }
 
     fn ready(&mut self, slot: u32, end: Side, input: Input) -> Result<(), LabError> {
-        let shared = self.settings.shared;
-        let running = self.running.get_mut(&slot);
-        let pair = match running.and_then(|running| running.carried.as_mut()) {
+        let Settings {
+            shared, shortcuts, ..
+        } = self.settings;
+        let Some(running) = self.running.get_mut(&slot) else {
+            return Ok(());
+        };
+        let input = shortcuts.input(input, running.plan.exchange.reads);
+        let pair = match running.carried.as_mut() {
             Some(Carried::Tcp(pair)) => pair,
             Some(Carried::Quic(_)) => return self.take_from_client_socket(slot),
             None => return Ok(()),

@@ -19,7 +19,7 @@ pub(crate) use self::client::{Client, Source, Step};
 pub(crate) use self::server::Server;
 use super::channel::{Channel, Hold, Input};
 use super::failure::Failure;
-use super::shortcuts::WakePolicy;
+use super::shortcuts::{ReadPolicy, WakePolicy};
 use crate::results::{CpuCosts, Times};
 use crate::study::exchange::records;
 use crate::study::{self, Arm, Cell, Flush, ReceiveBuffer, Writes};
@@ -44,6 +44,7 @@ pub(crate) struct Exchange {
     /// The first part of the ClientHello that leaves in a `write` of its own, in bytes.
     pub(crate) client_hello_split: Option<u16>,
     wakes: WakePolicy,
+    pub(crate) reads: ReadPolicy,
     /// What the client sets once it is connected.
     receive_buffer: ReceiveBuffer,
     /// Whose server answers: our own sends payload alone, and others a head of HTTP before it.
@@ -72,6 +73,7 @@ impl Exchange {
             flush: arm.flush,
             client_hello_split: arm.client_hello_split,
             wakes,
+            reads: ReadPolicy::of(cell),
             receive_buffer: cell.hosts.receive_buffer,
             server: arm.server,
             server_cpu: cpu,

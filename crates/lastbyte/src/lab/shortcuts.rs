@@ -38,6 +38,29 @@ pub(crate) enum WakePolicy {
     Progress,
 }
 
+/// How much is read when an event says that there is something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ReadPolicy {
+    /// What one read takes: what comes later is another event.
+    Event,
+    /// Until there is no more, as any program would do it.
+    Everything,
+}
+
+impl ReadPolicy {
+    /// That of a cell's connections, once it is [set up](Shortcuts::set_up). Where a link has no rate, all
+    /// of a window arrives in one moment, and how much of it one read takes decides how far Linux grows a
+    /// receive buffer whose size it chooses: a round trip of a later response.
+    pub(crate) fn of(cell: &Cell) -> ReadPolicy {
+        let link = &cell.link;
+        let all_at_once = link.forward.rate.is_none() || link.backward.rate.is_none();
+        match cell.hosts.buffers {
+            Buffers::Linux if all_at_once => ReadPolicy::Everything,
+            _ => ReadPolicy::Event,
+        }
+    }
+}
+
 /// What a client may receive on a connection, besides its handshake, and be woken by low-water
 /// marks.
 const SHORT: Bytes = Bytes(208 << 10);
@@ -100,10 +123,10 @@ impl Shortcuts {
 
     /// What a socket is expected to have, where an event says this: read is until there is no more,
     /// or until it must be so.
-    pub(crate) fn input(self, input: Input) -> Input {
-        match self {
-            Shortcuts::Taken => input,
-            Shortcuts::Avoided => Input::Closed,
+    pub(crate) fn input(self, input: Input, reads: ReadPolicy) -> Input {
+        match (self, reads) {
+            (Shortcuts::Taken, ReadPolicy::Event) => input,
+            (Shortcuts::Avoided, _) | (_, ReadPolicy::Everything) => Input::Closed,
         }
     }
 
