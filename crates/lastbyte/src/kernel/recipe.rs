@@ -149,6 +149,7 @@ pub(super) const RECIPES: Recipes = Recipes {
             patch!("7.3", "0010-computing"),
             patch!("0012-mapped-ahead"),
             patch!("0013-read-ahead"),
+            patch!("7.3", "0014-signal-frames"),
         ],
     }],
 };
