@@ -2,7 +2,7 @@
 
 mod search;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ffi::OsString;
 use std::fmt::{Display, Write as _};
 use std::path::{Path, PathBuf};
@@ -31,6 +31,9 @@ use lastbyte::results::{
     Validity, file_name, gather,
 };
 use lastbyte::study::{Arm, BlockId, EngineChoice, Study, check_comparison};
+
+/// Blocks of a run, each of which is known before the first is measured.
+const MOST_BLOCKS: u64 = 10_000_000;
 
 #[derive(Debug, Args)]
 pub(super) struct Run {
@@ -111,6 +114,16 @@ impl Run {
             let inspection = self.inside.begin(&folder)?.inspection;
             let size = engine.block_size(&study);
             inspection.check(&study, size).map_err(Failure::Usage)?;
+        }
+        let size = study.size(engine.block_size(&study));
+        if size.blocks > MOST_BLOCKS {
+            return Err(Failure::Usage(format!(
+                "{}: all {} connections would take {} blocks, and a run has at most {MOST_BLOCKS}: ask for fewer connections or cells, \
+                 or make several studies of it",
+                super::shown(self.study()),
+                size.connections,
+                size.blocks
+            )));
         }
         let mut blocks = shard.blocks(&study, engine.block_size(&study));
         self.retain_only(&study, &mut blocks)?;
@@ -590,15 +603,18 @@ fn plan(
         }
     };
     let mut text = String::new();
+    let mut of_cells: BTreeMap<_, Vec<BlockId>> = BTreeMap::new();
+    for id in blocks {
+        (of_cells.entry((id.measure, id.cell)).or_default()).push(*id);
+    }
     for (index, measure) in study.measures.iter().enumerate() {
         let names = measure.experiment.arms.iter().map(|arm| arm.name.as_str());
         let names: Vec<_> = names.collect();
         let _ = writeln!(text, "{}: {}", measure.id, names.join(", "));
         for (cell, parameters) in measure.experiment.cells.iter().enumerate() {
-            let blocks: Vec<_> = (blocks.iter().copied())
-                .filter(|id| (id.measure, id.cell) == (index, cell))
-                .collect();
-            let (count, time) = (count(&blocks), time(&blocks));
+            let blocks = of_cells.get(&(index, cell));
+            let blocks = blocks.map_or(&[][..], Vec::as_slice);
+            let (count, time) = (count(blocks), time(blocks));
             let count = counted(count, "block");
             let _ = writeln!(text, "  {parameters}: {count}, about {time}");
         }

@@ -526,6 +526,13 @@ fn what_can_not_be_run_is_told_in_one_line() {
         format!("{STUDY}gso = \"on\"\n"),
         "the live engine has no super-packets (gso = \"on\"), which measure \"small\" asks for",
     );
+    // 2 samples of 10,000 blocks in each of 600 cells, and of one in each of 1,200.
+    let round_trips: Vec<String> = (1..=600).map(|rtt| format!("\"{rtt}ms\"")).collect();
+    let many = STUDY.replace("connections = 230", "connections = 1000000");
+    refused(
+        many.replace("\"2ms\"", &format!("[{}]", round_trips.join(", "))),
+        "would take 12002400 blocks, and a run has at most 10000000: ask for fewer connections or cells",
+    );
     fs::remove_file(place.path("study.toml")).unwrap();
     let ended = place.run("out", &[]);
     assert_eq!(ended.code, Some(2), "{ended:?}");

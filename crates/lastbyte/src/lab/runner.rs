@@ -385,9 +385,14 @@ impl Runner<'_> {
     }
 
     fn job(&self, id: BlockId) -> Option<Job<'_>> {
+        self.job_of(id, self.engine.block_size(self.study))
+    }
+
+    /// The same where a block has at most `block_size` connections, which takes a look at all cells to know.
+    fn job_of(&self, id: BlockId, block_size: u32) -> Option<Job<'_>> {
         let experiment = &self.study.measures.get(id.measure)?.experiment;
         let arm = experiment.arms.get(id.arm)?;
-        let connections = self.study.block(id, self.engine.block_size(self.study));
+        let connections = self.study.block(id, block_size);
         (!connections.is_empty()).then_some(Job {
             study: self.study,
             id,
@@ -499,6 +504,8 @@ impl BlockProgress<'_> {
 struct Expected {
     /// Blocks that are measured at once.
     workers: usize,
+    /// Of a block at most.
+    connections: u32,
     shares: HashMap<(SampleKey, usize), Duration>,
 }
 
@@ -506,13 +513,19 @@ impl Expected {
     fn new(runner: &Runner<'_>, blocks: &[BlockId]) -> Self {
         let workers = runner.engine.workers(runner.study).max(1);
         let parts = u32::try_from(workers).unwrap_or(u32::MAX);
+        let connections = runner.engine.block_size(runner.study);
         let mut shares = HashMap::new();
-        for job in blocks.iter().filter_map(|id| runner.job(*id)) {
+        let jobs = blocks.iter();
+        for job in jobs.filter_map(|id| runner.job_of(*id, connections)) {
             shares
                 .entry((job.sample(), job.connections.len()))
                 .or_insert_with(|| runner.engine.expected_block(&job) / parts);
         }
-        Self { workers, shares }
+        Self {
+            workers,
+            connections,
+            shares,
+        }
     }
 
     fn of(&self, runner: &Runner<'_>, id: BlockId) -> Duration {
@@ -520,7 +533,8 @@ impl Expected {
             let of_sample = (job.sample(), job.connections.len());
             self.shares.get(&of_sample).copied()
         };
-        runner.job(id).and_then(share).unwrap_or_default()
+        let job = runner.job_of(id, self.connections);
+        job.and_then(share).unwrap_or_default()
     }
 }
 
