@@ -256,6 +256,8 @@ fn try_in_process(command: &str) -> Result<Output, String> {
 
 /// Asks for what a guest asks for, and says what came of it.
 pub(super) fn try_all() -> io::Result<&'static str> {
+    // Who is traced by whoever comes after its parent would be stopped for good.
+    prctl::set_pdeathsig(Signal::SIGKILL)?;
     let addresses = fix_addresses()?;
     ptrace::traceme().map_err(|error| io::Error::other(format!("ptrace: {error}: {ALLOW}")))?;
     Ok(match addresses {

@@ -511,6 +511,20 @@ pub(super) fn death(status: ExitStatus, console: &[String], memory: Bytes) -> St
     // What the kernel says last of all tells nothing.
     let last = (console.iter().rev()).find(|line| !line.contains("reboot: Power down"));
     match (status.signal(), last) {
+        // SIGKILL, SIGXFSZ and SIGSYS.
+        (Some(9), _) => format!(
+            "its guest was ended by signal 9, as the kernel does where a cgroup or the machine has no memory left: allow {} MB for \
+             each processor",
+            memory.0 >> 20
+        ),
+        (Some(25), _) => {
+            "its guest was ended by signal 25: its memory is a file, and larger ones are not allowed: raise ulimit -f".to_owned()
+        }
+        (Some(31), _) => {
+            "its guest was ended by signal 31: a filter of system calls kills who makes some (seccomp): \
+             have it refuse them, with SystemCallErrorNumber=EPERM in a service of systemd"
+                .to_owned()
+        }
         (Some(signal), _) => format!("its guest was ended by signal {signal}"),
         (None, Some(line)) => format!("its guest ended early: {}", line.trim()),
         (None, None) => format!("its guest ended early, with {status}"),

@@ -63,7 +63,13 @@ fn a_death_is_told_in_one_line() {
             "its guest could not get memory: free some, or make /dev/shm larger \
              (it uses up to 256 MB for each processor)",
         ),
-        (ended(0, 9), "Linux", "its guest was ended by signal 9"),
+        (
+            ended(0, 9),
+            "Linux",
+            "its guest was ended by signal 9, as the kernel does where a cgroup or the machine has no memory left: allow 256 MB for \
+             each processor",
+        ),
+        (ended(0, 15), "Linux", "its guest was ended by signal 15"),
         (
             ended(1, 0),
             "lastbyte: no",
