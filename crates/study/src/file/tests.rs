@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::time::Duration;
 
 use insta::assert_snapshot;
-use lastbyte_link::{Bytes, Direction, Distribution, Link, Loss, Probability, Rate};
+use lastbyte_link::{Bytes, Direction, Distribution, Link, Loss, Probability, Rate, is_hidden};
 use lastbyte_sizes::{PemFiles, Resumption};
 use proptest::prelude::*;
 
@@ -1534,10 +1534,7 @@ fn work() -> impl Strategy<Value = (u64, u64, u32, Duration)> {
 /// Anything that can be a name, quotes and brackets included.
 fn name() -> impl Strategy<Value = String> {
     let any = prop_oneof!["[a-z0-9-]{1,8}", "[\"'\\\\\\]. #=é]{1,4}", ".{1,4}"];
-    any.prop_filter("no name", |name| {
-        let turns = |c: char| matches!(c as u32, 0x61c | 0x200e | 0x200f | 0x202a..=0x202e | 0x2066..=0x2069);
-        !name.chars().any(|c| c.is_control() || turns(c))
-    })
+    any.prop_filter("no name", |name| !name.chars().any(is_hidden))
 }
 
 fn names(count: usize) -> impl Strategy<Value = Vec<String>> {
