@@ -336,10 +336,17 @@ fn made_up_for(handshake: &Differences<'_>, last: &Differences<'_>) -> &'static 
             && own.is_some_and(|own| one.ms() < WORTH_PART_OF_HANDSHAKE * own.ms())
             && one.increase.0 > 0.0
     };
-    if !last.measured.is_empty() && last.measured.iter().all(is_made_up_for) {
+    let is = |certainty| move |one: &Difference<'_>| one.shown == certainty;
+    let measured = &last.measured;
+    if measured.is_empty()
+        || !measured.iter().all(is_made_up_for)
+        || measured.iter().any(is(Certainty::Unknown))
+    {
+        ""
+    } else if measured.iter().all(is(Certainty::Open)) {
         ", as the larger handshake has opened the window"
     } else {
-        ""
+        ", and no more, as the larger handshake has opened the window"
     }
 }
 

@@ -181,7 +181,7 @@ fn repeating(summary: &Summary, most: u32) -> Option<String> {
     let fewer: Vec<String> = fewer.iter().map(u32::to_string).collect();
     (!fewer.is_empty()).then(|| {
         format!(
-            "Exact after {} connections{place}: {most} would have the same times, to the microsecond.",
+            "Exact after {} connections{place}: {most} would have the same percentiles, to the microsecond.",
             fewer.join(" or ")
         )
     })

@@ -105,7 +105,7 @@ impl Reduced<'_> {
         let each = gaining.iter();
         let each = each.map(|entry| format!("{}, {}", entry.name, networks(beside, entry)));
         Some(format!(
-            "Clients that have been there before need no chain{}, and {what} comes sooner: {}.",
+            "Clients that have been there before need no chain{}, which brings {what} sooner: {}.",
             if is_had {
                 ", as browsers have it today"
             } else {
@@ -126,10 +126,10 @@ impl Reduced<'_> {
         let none = match (today, experiment) {
             (Some(_), _) => None,
             (None, Some(_)) => Some(format!(
-                "No way to send less of {own} that browsers have today brings {what} sooner, by 1 % and 1 ms or more."
+                "In a full handshake, no way to send less of {own} that browsers have today brings {what} sooner, by 1 % and 1 ms or more."
             )),
             (None, None) => Some(format!(
-                "No way to send less of {own} brings {what} sooner, by 1 % and 1 ms or more."
+                "In a full handshake, no way to send less of {own} brings {what} sooner, by 1 % and 1 ms or more."
             )),
         };
         let of_today = today.map(|best| {

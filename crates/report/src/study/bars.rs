@@ -31,6 +31,7 @@ pub(super) fn bars(plan: &Plan) -> Content {
 }
 
 fn along_axis(plan: &Plan, series: &[Series], groups: &[&Group]) -> Vec<BarGroup> {
+    let here = plan.series_of(series, groups);
     let group = |(x, number): (String, Option<f64>)| {
         let bar = |one: &Series| {
             let group = plan.at(groups, one, &x);
@@ -40,13 +41,14 @@ fn along_axis(plan: &Plan, series: &[Series], groups: &[&Group]) -> Vec<BarGroup
                 theirs: plan.theirs(group, &one.arm),
             }
         };
-        let bars = series.iter().map(bar).collect();
+        let bars = here.iter().map(|one| bar(one)).collect();
         (number.map_or_else(|| x.clone(), short), bars)
     };
     plan.axis().into_iter().map(group).collect()
 }
 
 fn by_percentile(plan: &Plan, series: &[Series], groups: &[&Group]) -> Vec<BarGroup> {
+    let here = plan.series_of(series, groups);
     let group = |(nth, percentile): (usize, &_)| {
         let bar = |one: &Series| {
             let group = plan.at(groups, one, "");
@@ -58,7 +60,7 @@ fn by_percentile(plan: &Plan, series: &[Series], groups: &[&Group]) -> Vec<BarGr
         };
         (
             ToString::to_string(percentile),
-            series.iter().map(bar).collect(),
+            here.iter().map(|one| bar(one)).collect(),
         )
     };
     plan.percentiles.iter().enumerate().map(group).collect()

@@ -302,6 +302,16 @@ impl<'a> Plan<'a> {
         series
     }
 
+    /// Those of all series that the study asks for in a panel, whatever came of it.
+    pub(super) fn series_of<'s>(&self, series: &'s [Series], groups: &[&Group]) -> Vec<&'s Series> {
+        let is_there = |one: &&Series| {
+            groups.iter().any(|group| {
+                self.words(group, &self.others) == one.others && self.is_measured(group, &one.arm)
+            })
+        };
+        series.iter().filter(is_there).collect()
+    }
+
     /// What stands along the horizontal axis, over all panels, with its number if it has one.
     pub(super) fn axis(&self) -> Vec<(String, Option<f64>)> {
         let Some(x) = self.figure.x else {
